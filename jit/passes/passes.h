@@ -1,0 +1,36 @@
+// The passes over tile IR, one file each, with their contracts. Their order stands in jit/pipeline.cpp, with the
+// reasons. Each is a function on one ir::Function in place; none calls another.
+#pragma once
+
+#include "tileweave/jit/ir/function.h"
+
+namespace tileweave::passes {
+
+// Requires: any stage. Ensures: facts of views (unit and zero strides) and Specialized values are constants. Breaks:
+// nothing.
+void specialize_facts(ir::Function& f);
+
+// Requires: recorded. Ensures: no var, var_get, var_set; loops, ifs and whiles carry exactly the values they change
+// (mem2reg over structured control flow). Breaks: nothing.
+void promote_vars(ir::Function& f);
+
+// Requires: promoted. Ensures: constants folded (by host_eval), equal pure ops of a region merged (also with outer
+// regions'), algebraic identities that are exact for every input applied, dead ops and dead carried values gone,
+// loop-invariant pure ops hoisted. Breaks: nothing.
+void canonicalize(ir::Function& f);
+
+// Requires: promoted. Ensures: no composed op left; each is its meaning (tileweave::meaning) in native ops;
+// f16/bf16/fp8 arithmetic is explicit (convert to f32, op, convert once). Why here: contraction and the interpreter
+// must see what every backend sees.
+void expand_composed(ir::Function& f);
+
+// Requires: expanded. Ensures: a * b + c with the product used once and recorded in the same expression
+// (options.contract) is fma. Never touches products made by expand_composed. Why not LLVM's contract flag: every
+// backend must see the same fma.
+void contract_fma(ir::Function& f);
+
+// Requires: promoted. Ensures: loads, stores and `inside` that provably lie within the view have inbounds=1 / are
+// constant true.
+void prove_inside(ir::Function& f);
+
+}  // namespace tileweave::passes
