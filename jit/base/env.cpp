@@ -5,7 +5,6 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <charconv>
 #include <cstdio>
