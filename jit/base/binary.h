@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tileweave/jit/base/error.h"
+
 namespace tileweave {
 
 struct Binary {
@@ -25,5 +27,9 @@ struct Binary {
 // Versioned and bounds-checked; from bytes of any origin. deserialize throws CacheError on malformed input.
 std::vector<std::byte> serialize(const Binary& b);
 Binary deserialize(std::span<const std::byte> bytes);
+
+// The same for an error's parts, which cross from libtileweave_jit as bytes. Places keep their file names for ever.
+std::vector<std::byte> serialize(const Diagnostic& d);
+Diagnostic deserialize_diagnostic(std::span<const std::byte> bytes);
 
 }  // namespace tileweave

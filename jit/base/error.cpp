@@ -40,6 +40,7 @@ void throw_internal_error(const Place& where, std::string message) {
   throw InternalError(make({}, "internal error: " + std::move(message) + " (" + to_string(where) + ")",
                            "this is a mistake in tileweave, not in your program; please report it", {}));
 }
+void throw_internal_error(const Diagnostic& d) { throw InternalError(d); }
 
 ErrorContext::ErrorContext(std::string context) : previous_(std::exchange(current_context, std::move(context))) {}
 ErrorContext::~ErrorContext() { current_context = std::move(previous_); }

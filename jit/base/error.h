@@ -76,6 +76,7 @@ class InternalError : public Error {
 [[noreturn]] void throw_cache_error(std::string message, std::string help = {});
 // `where` is our own place: throw_internal_error(std::source_location::current(), "...").
 [[noreturn]] void throw_internal_error(const Place& where, std::string message);
+[[noreturn]] void throw_internal_error(const Diagnostic& d);  // one that crossed from libtileweave_jit
 
 // While one lives on this thread, errors thrown by the functions above say "in <context>". Nested scopes: the
 // innermost.
