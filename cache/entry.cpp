@@ -1,0 +1,111 @@
+// The entry file, little-endian:
+//   0 magic[8] | 8 checksum[16] over all that follows | 24 format u32 | 28 header size u32 | 32 codec u32 | 36 zero u32
+//   40 created u64 | 48 key size u64 | 56 name size u64 | 64 meta size u64 | 72 payload size u64 | key name meta
+//   payload
+// The artefact's kind is no header field: the profile inside the key says it, and one fact stands in one place.
+#include "tileweave/cache/entry.h"
+
+#include <limits>
+
+#include "tileweave/cache/bytes.h"
+
+namespace tileweave::cache {
+namespace {
+
+constexpr std::string_view magic("TWENTRY\x01", 8);
+constexpr std::size_t checksum_at = 8, checksummed_from = 24;
+constexpr std::uint32_t codec_plain = 0;
+
+void write_checksum(std::vector<std::byte>& file) {
+  const Hash128 h = hash128(std::span(file).subspan(checksummed_from));
+  for (std::size_t i = 0; i < 8; ++i) {
+    file[checksum_at + i] = static_cast<std::byte>(h.high >> (8 * i));
+    file[checksum_at + 8 + i] = static_cast<std::byte>(h.low >> (8 * i));
+  }
+}
+
+// The sum of sizes that a hostile header may state, without overflow.
+bool add_up_to(std::uint64_t total, std::span<const std::uint64_t> parts) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t part : parts) {
+    if (part > total - sum) return false;
+    sum += part;
+  }
+  return sum == total;
+}
+
+}  // namespace
+
+Entry EntryView::entry() const {
+  return {std::string(kernel_name), std::string(meta), {payload.begin(), payload.end()}};
+}
+
+std::string_view to_string(EntryFault fault) {
+  switch (fault) {
+    case EntryFault::none:
+      return "intact";
+    case EntryFault::too_short:
+      return "shorter than a header";
+    case EntryFault::not_an_entry:
+      return "not an entry file";
+    case EntryFault::unknown_format:
+      return "of an unknown format";
+    case EntryFault::bad_sizes:
+      return "of another size than its header says";
+    case EntryFault::bad_checksum:
+      return "damaged: the checksum differs";
+    case EntryFault::bad_key:
+      return "intact but its key is malformed";
+  }
+  return "unknown fault";
+}
+
+std::vector<std::byte> encode_entry(const Key& key, const Entry& entry, std::uint64_t created) {
+  std::vector<std::byte> file;
+  file.reserve(entry_header_bytes + key.blob().size() + entry.kernel_name.size() + entry.meta.size() +
+               entry.payload.size());
+  ByteWriter out(file);
+  out.text(magic);
+  out.u64(0);  // the checksum's place
+  out.u64(0);
+  out.u32(format_number);
+  out.u32(entry_header_bytes);
+  out.u32(codec_plain);
+  out.u32(0);
+  out.u64(created);
+  out.u64(key.blob().size());
+  out.u64(entry.kernel_name.size());
+  out.u64(entry.meta.size());
+  out.u64(entry.payload.size());
+  out.bytes(key.blob());
+  out.text(entry.kernel_name);
+  out.text(entry.meta);
+  out.bytes(entry.payload);
+  write_checksum(file);
+  return file;
+}
+
+EntryFault check_entry(std::span<const std::byte> file, EntryView& view) {
+  if (file.size() < entry_header_bytes) return EntryFault::too_short;
+  if (file.size() > max_entry_bytes) return EntryFault::bad_sizes;
+  ByteReader in(file);
+  if (in.text(magic.size()) != magic) return EntryFault::not_an_entry;
+  const std::uint64_t high = in.u64(), low = in.u64();
+  const std::uint32_t format = in.u32(), header_size = in.u32(), codec = in.u32(), zero = in.u32();
+  if (format != format_number || header_size != entry_header_bytes || codec != codec_plain || zero != 0) {
+    return EntryFault::unknown_format;
+  }
+  EntryView v;
+  v.created = in.u64();
+  const std::uint64_t sizes[] = {in.u64(), in.u64(), in.u64(), in.u64()};
+  if (!add_up_to(in.left(), sizes) || sizes[3] == 0) return EntryFault::bad_sizes;
+  if (hash128(file.subspan(checksummed_from)) != Hash128{high, low}) return EntryFault::bad_checksum;
+  v.key_blob = in.bytes(sizes[0]);
+  v.kernel_name = in.text(sizes[1]);
+  v.meta = in.text(sizes[2]);
+  v.payload = in.bytes(sizes[3]);
+  view = v;
+  return EntryFault::none;
+}
+
+}  // namespace tileweave::cache
