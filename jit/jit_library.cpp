@@ -1,13 +1,11 @@
 // Finds libtileweave_jit beside libtileweave and speaks to it. See jit_library.h.
+// The other side of the boundary is jit_entry.cpp.
 #include "tileweave/jit/jit_library.h"
 
 #include <dlfcn.h>
 
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 
-#include "tileweave/jit/base/env.h"
 #include "tileweave/jit/base/error.h"
 #include "tileweave/jit/jit_entry.h"
 #include "tileweave_codegen_id.h"
@@ -16,13 +14,13 @@ namespace tileweave::jit {
 namespace {
 using Entry = decltype(&tileweave_jit_compile);
 
-// Beside the library (or program) this code is in: the environment must not be able to name code to load.
+// Beside the library (or program) that this code is in: the environment must not be able to name code to load.
 std::string library_path() {
   Dl_info info{};
-  if (!dladdr(reinterpret_cast<const void*>(&codegen_id), &info) || !info.dli_fname) return {};
+  if (!dladdr(reinterpret_cast<const void*>(&codegen_id), &info) || !info.dli_fname) return "libtileweave_jit.so";
   std::error_code failed;
   auto self = std::filesystem::canonical(info.dli_fname, failed);
-  return failed ? std::string() : (self.parent_path() / "libtileweave_jit.so").string();
+  return failed ? std::string("libtileweave_jit.so") : (self.parent_path() / "libtileweave_jit.so").string();
 }
 
 struct Library {
@@ -49,30 +47,31 @@ const Library& library() {
   return opened;
 }
 
-void collect(void* user, const void* data, std::size_t bytes) {
+struct Conversation {
+  std::vector<std::byte> reply;
+  const StageObserver& observe;
+};
+
+void receive(void* user, const void* data, std::size_t bytes) {
   const auto* p = static_cast<const std::byte*>(data);
-  static_cast<std::vector<std::byte>*>(user)->assign(p, p + bytes);
+  static_cast<Conversation*>(user)->reply.assign(p, p + bytes);
 }
 
-// A kernel's name as a file name.
-std::string file_name(const std::string& name) {
-  std::string out;
-  for (char c : name) out += std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' ? c : '_';
-  return out;
+void pass_on(void* user, const char* stage, std::size_t stage_bytes, const char* text, std::size_t text_bytes) {
+  static_cast<Conversation*>(user)->observe({stage, stage_bytes}, std::string(text, text_bytes));
 }
 
-// Dumping is for a person looking; a directory that cannot be written must not fail the compile.
-void dump(void* user, const char* stage, std::size_t stage_bytes, const char* text, std::size_t text_bytes) {
-  const auto* state = static_cast<const std::pair<std::vector<std::byte>, std::filesystem::path>*>(user);
-  std::string file(stage, stage_bytes);
-  if (file.find('.') == std::string::npos) file += ".tir";
-  std::ofstream(state->second / file) << std::string_view(text, text_bytes) << '\n';
+[[noreturn]] void throw_reply(int status, Diagnostic d, const ir::Function& f) {
+  if (!d.place.known()) d.place = f.place;
+  if (status == tileweave_jit_record_error) throw_record_error(d.place, d.message, d.help, d.notes);
+  if (status == tileweave_jit_compile_error) throw_compile_error(d.place, d.message, d.help, d.notes);
+  throw_internal_error(d);
 }
 }  // namespace
 
 const char* codegen_id() { return TILEWEAVE_CODEGEN_ID; }
 
-Binary compile_in_library(const ir::Function& recorded, const std::string& target) {
+Binary compile_in_library(const ir::Function& recorded, const std::string& target, const StageObserver& observe) {
   const Library& lib = library();
   if (!lib.entry)
     throw_compile_error(
@@ -80,33 +79,11 @@ Binary compile_in_library(const ir::Function& recorded, const std::string& targe
         "kernel '" + recorded.name + "' is not in the cache and the compiler cannot be loaded: " + lib.problem,
         "install libtileweave_jit beside libtileweave, or ship a cache that holds this kernel");
   const std::string text = ir::to_readable(recorded);
-  std::pair<std::vector<std::byte>, std::filesystem::path> state;
-  tileweave_jit_observer observer = nullptr;
-  if (!env().dump.empty()) {
-    state.second =
-        std::filesystem::path(env().dump) / (file_name(recorded.name) + "-" + file_name(target).substr(0, 24));
-    std::error_code failed;
-    std::filesystem::create_directories(state.second, failed);
-    observer = dump;
-  }
-  const int status = lib.entry(
-      codegen_id(), text.data(), text.size(), target.c_str(),
-      [](void* user, const void* data, std::size_t n) {
-        collect(&static_cast<decltype(state)*>(user)->first, data, n);
-      },
-      observer, &state);
-  if (status == tileweave_jit_done) {
-    Binary b = deserialize(state.first);
-    if (observer)
-      std::ofstream(state.second / "22.bin", std::ios::binary)
-          .write(reinterpret_cast<const char*>(b.code.data()), static_cast<std::streamsize>(b.code.size()));
-    return b;
-  }
-  Diagnostic d = deserialize_diagnostic(state.first);
-  if (!d.place.known()) d.place = recorded.place;
-  if (status == tileweave_jit_record_error) throw_record_error(d.place, d.message, d.help, d.notes);
-  if (status == tileweave_jit_compile_error) throw_compile_error(d.place, d.message, d.help, d.notes);
-  throw_internal_error(d);
+  Conversation talk{{}, observe};
+  const int status =
+      lib.entry(codegen_id(), text.data(), text.size(), target.c_str(), receive, observe ? pass_on : nullptr, &talk);
+  if (status != tileweave_jit_done) throw_reply(status, deserialize_diagnostic(talk.reply), recorded);
+  return deserialize(talk.reply);
 }
 
 }  // namespace tileweave::jit

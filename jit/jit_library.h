@@ -5,13 +5,14 @@
 #include <string>
 
 #include "tileweave/jit/base/binary.h"
+#include "tileweave/jit/compile.h"
 #include "tileweave/jit/ir/function.h"
 
 namespace tileweave::jit {
 
-// Compiles `recorded` for `target` in libtileweave_jit, writing every stage to TILEWEAVE_DUMP where that is set.
-// Throws RecordError or CompileError (also where the library cannot be opened: names the paths tried), InternalError.
-Binary compile_in_library(const ir::Function& recorded, const std::string& target);
+// Compiles `recorded` for `target` in libtileweave_jit; `observe`, where set, sees every stage.
+// Throws RecordError or CompileError (also where the library cannot be opened, saying why), InternalError.
+Binary compile_in_library(const ir::Function& recorded, const std::string& target, const StageObserver& observe = {});
 
 // The id of the code generator that this library was built with; part of every key.
 const char* codegen_id();

@@ -1,0 +1,19 @@
+// The subcommands of `tileweave`. Each adds itself to the command line and sets `status` to the exit code when run.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace tileweave::tools {
+
+// tileweave compile FILE.tir --to=STAGE --target=TARGET [-o FILE]: any stage of any kernel.
+void add_compile(CLI::App& app, int& status);
+// tileweave doctor: devices, driver, assemblers, cache; what is wrong and what to do.
+void add_doctor(CLI::App& app, int& status);
+// tileweave reference: the op pages and the table of environment variables, as Markdown.
+void add_reference(CLI::App& app, int& status);
+// tileweave cache stat|ls|inspect|verify|gc|clear.
+void add_cache(CLI::App& app, int& status);
+
+}  // namespace tileweave::tools

@@ -1,0 +1,30 @@
+// The `tileweave` command: one subcommand per file, each declared in commands.h.
+// Outside the library: for people at a shell, build systems and deployments.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+#include "commands.h"
+#include "tileweave/jit/base/error.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("tileweave: compile, inspect and look after tile kernels");
+  app.require_subcommand(1);
+  int status = 0;
+  tileweave::tools::add_compile(app, status);
+  tileweave::tools::add_doctor(app, status);
+  tileweave::tools::add_reference(app, status);
+  tileweave::tools::add_cache(app, status);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e);
+  } catch (const tileweave::Error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "error: %s\n", e.what());
+    return 1;
+  }
+  return status;
+}
