@@ -51,9 +51,9 @@ class Device {
   int index() const;                // among the CUDA devices; 0 for the others
   const std::string& name() const;  // "NVIDIA H200", "AMD EPYC", "interpreter", "simt sm_90a"
   // What code is made for, whole, as it goes into the cache key.
-  //   CPU:  "x86-64:<tune>+feature+feature...": LLVM's names; exactly the host's features, sorted; <tune> is for
-  //         scheduling only and promises no feature. interpret: the same.
-  //   CUDA: "sm_80", "sm_90a"... as the hardware says; simt: the target that is emulated.
+  //   CPU:  "x86-64:<cpu>+feature+feature...", LLVM's names, the host's features sorted; every feature that <cpu>
+  //         stands for has been seen on the host, so naming it to LLVM is safe.
+  //   CUDA: "sm_80", "sm_90a"... as the hardware says; simt: "simt:sm_90a"; interpret: "interpret".
   const std::string& target() const;
   const DeviceFacts& facts() const;
   // Whether kernels here read host memory (every kind but CUDA).

@@ -10,11 +10,11 @@
 
 namespace tileweave {
 class Device;
-}
+struct Binary;  // jit/base/binary.h
+}  // namespace tileweave
 
 namespace tileweave::runtime {
 
-struct Binary;
 class StreamState;
 
 class LoadedKernel {
@@ -39,8 +39,9 @@ class LoadedKernel {
   const char* name_;  // interned: outlives the kernel, so that a later fault can name it
 };
 
-// Loads the binary for the device. The result must be dropped before nothing: unloading waits for work in flight.
-// Errors: LaunchError (the binary is not for this device, damaged, or the driver refuses it).
+// Loads the binary for the device. A binary whose `meta` has the word "pdl=1" may start while the kernel before it in
+// the stream drains. Dropping the result is safe while launches of it are in flight. Errors: LaunchError (the binary is
+// not for this device, damaged, or the driver refuses it).
 std::shared_ptr<const LoadedKernel> load_kernel(const Device& device, const Binary& binary, const std::string& name,
                                                 const Place& place = {});
 

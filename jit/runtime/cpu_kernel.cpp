@@ -1,0 +1,48 @@
+// Loading and launching CPU kernels.
+// Between load_kernel and the pool.
+#include "tileweave/jit/runtime/cpu_kernel.h"
+
+#include <utility>
+
+#include "tileweave/jit/base/binary.h"
+#include "tileweave/jit/base/error.h"
+#include "tileweave/jit/runtime/cpu_pool.h"
+#include "tileweave/jit/runtime/grid.h"
+#include "tileweave/jit/runtime/services.h"
+
+namespace tileweave::runtime {
+
+CpuKernel::CpuKernel(const std::string& name, CpuEntry entry, std::int64_t scratch_bytes)
+    : LoadedKernel(name), entry_(entry), scratch_bytes_(scratch_bytes) {}
+
+std::shared_ptr<const LoadedKernel> CpuKernel::load(const Binary& binary, const std::string& name, const Place& place) {
+  std::unique_ptr<LoadedObject> object = LoadedObject::load(binary.code);
+  void* entry = object->function(binary.entry);
+  if (entry == nullptr) {
+    throw_launch_error(place, "kernel '" + name + "': its object has no function '" + binary.entry + "'",
+                       "the stored object is damaged or not ours; clear the cache and let it be compiled again");
+  }
+  auto kernel = std::make_shared<CpuKernel>(name, reinterpret_cast<CpuEntry>(entry), binary.scratch_bytes);
+  kernel->object_ = std::move(object);
+  return kernel;
+}
+
+void CpuKernel::launch(StreamState&, const std::int64_t grid[3], const std::uint64_t* slots, int,
+                       const Place& place) const {
+  const std::int64_t total = count_programs(grid, place);
+  LaunchServices services;
+  services.kernel = name();
+  const bool complete = run_on_all_cores({entry_, slots, grid, scratch_bytes_, &services}, total);
+  if (!complete) {
+    throw_launch_error(place, std::string("kernel '") + name() + "': no memory for " + std::to_string(scratch_bytes_) +
+                                  " bytes of scratch per worker");
+  }
+  if (const char* message = services.failed_assert.load(std::memory_order_acquire)) {
+    throw_launch_error(place,
+                       std::string("kernel '") + name() + "': device_assert failed in program " +
+                           std::to_string(services.failed_program) + ": " + message,
+                       {}, LaunchError::Kind::fault);
+  }
+}
+
+}  // namespace tileweave::runtime

@@ -1,0 +1,26 @@
+// Kernel names and the dispatch of load_kernel.
+// Between the cache and the kinds of kernels.
+#include "tileweave/jit/runtime/launch.h"
+
+#include <mutex>
+#include <unordered_set>
+
+#include "tileweave/jit/runtime/device_state.h"
+
+namespace tileweave::runtime {
+
+const char* intern(const std::string& text) {
+  static std::mutex& mutex = *new std::mutex;  // both live for ever: faults are reported late
+  static auto& texts = *new std::unordered_set<std::string>;
+  const std::lock_guard lock(mutex);
+  return texts.insert(text).first->c_str();
+}
+
+LoadedKernel::LoadedKernel(const std::string& name) : name_(intern(name)) {}
+
+std::shared_ptr<const LoadedKernel> load_kernel(const Device& device, const Binary& binary, const std::string& name,
+                                                const Place& place) {
+  return device.state().load(binary, name, place);
+}
+
+}  // namespace tileweave::runtime
