@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# The GPU tests, from a bundle made by `./dev pack`, on a machine with a GPU: samples, surface programs, unit tests, benchmarks.
+# Usage: run_on_gpu.sh [BUNDLE] [RESULTS_DIR]. Exit status: the number of programs that failed.
+set -u
+bundle=$(cd "${1:-$(dirname "$0")}" && pwd)
+results=${2:-$bundle/results}
+mkdir -p "$results"
+export LD_LIBRARY_PATH=$bundle/lib:${LD_LIBRARY_PATH:-}
+export TILEWEAVE_DEVICE=cuda TILEWEAVE_CACHE_DIR=$results/cache
+failed=0
+for program in "$bundle"/bin/0* "$bundle"/bin/surface_*; do
+  [ -x "$program" ] || continue
+  if timeout 120 "$program" >"$results/$(basename "$program").log" 2>&1; then
+    echo "pass $(tail -n 1 "$results/$(basename "$program").log")"
+  else
+    echo "FAIL $(basename "$program") (status $?): $(tail -n 3 "$results/$(basename "$program").log")"
+    failed=$((failed + 1))
+  fi
+done
+rm -rf "$results/cache"
+echo "$failed programs failed"
+exit "$failed"
