@@ -113,6 +113,7 @@ std::string_view expectation(std::string_view accepts) {
   if (accepts == "<group>") return "group:<gid>";
   if (accepts == "<bytes>") return "a number of bytes, with K, M or G";
   if (accepts == "<seconds>") return "a whole number of seconds";
+  if (accepts == "<number>") return "a whole number";
   return accepts;
 }
 
