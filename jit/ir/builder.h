@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -14,6 +15,9 @@
 namespace tileweave::ir {
 
 enum class Combine : std::uint8_t { sum, prod, min, max, fmin, fmax, bit_and, bit_or, bit_xor };
+// The bits of a constant, or nothing.
+std::optional<std::uint64_t> constant_of(const Value* v);
+
 std::string_view combine_name(Combine c);
 std::optional<Combine> combine_from_name(std::string_view s);
 
@@ -94,13 +98,22 @@ class Builder {
   void leave();
 
  private:
-  Value* pure(OpId id, std::vector<Value*> operands, Attrs attrs, Type result, Place p);
+  // A pure op with one result: an equal one that is visible here, or a new one.
+  Value* pure(OpId id, std::vector<Value*> operands, Attrs attrs, std::span<const Type> asked, Place p);
+  Value* pure_typed(OpId id, std::vector<Value*> operands, Attrs attrs, const Type& result, Place p);
+  Value* find_equal(std::size_t hash, OpId id, std::span<Value* const> operands, const Attrs& attrs,
+                    const Type& result) const;
+  bool is_visible(const Region* r) const;
+  Op* append(OpId id, std::vector<Value*> operands, Attrs attrs, std::span<const Type> results, Place p);
+  Op* append_typed(OpId id, std::vector<Value*> operands, Attrs attrs, std::span<const Type> results, Place p);
+  Value* fold(OpId id, std::span<Value* const> operands, const Type& result, Place p);
+  Op* open_control(OpId expected) const;
 
   Function& function_;
   Region* region_;
   std::vector<Region*> stack_;
-  std::unordered_multimap<std::size_t, Op*>
-      reuse_;  // by hash of (id, operands, attrs, type); entries of left regions are dropped
+  // By hash of (id, operands, attrs, type). Entries of left regions stay, and are passed over.
+  std::unordered_multimap<std::size_t, Op*> reuse_;
 };
 
 }  // namespace tileweave::ir

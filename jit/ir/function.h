@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -141,6 +142,9 @@ std::string to_readable(const Function& f);
 std::ostream& operator<<(std::ostream& out, const Function& f);
 // Reads what to_text or to_readable wrote. Throws CompileError with the line on malformed text; the result is verified.
 Function parse(std::string_view text);
+
+// A path with static storage, for Place::file of functions that were read from text.
+const char* intern_path(std::string_view path);
 
 enum class Stage : std::uint8_t { recorded, promoted, expanded, lowered };
 // Throws InternalError (or RecordError with the user's place for limits a user can meet) naming the op and the rule
