@@ -58,7 +58,7 @@ void compiler(Report& r) {
   fmt::print("compiler\n");
   r.fact("codegen", jit::codegen_id());
   try {
-    const auto f = ir::parse("func @doctor() {\n}\n");
+    const auto f = ir::parse("func \"doctor\"() {\n}\n");
     jit::compile_in_library(f, Device::cpu().target());
     r.fact("library", "libtileweave_jit compiles");
   } catch (const Error& e) {
