@@ -42,7 +42,7 @@ class Device {
   static Device interpret();
   // The emulator of the GPU lowering for a target ("sm_80", "sm_86", "sm_89", "sm_90a").
   static Device simt(const std::string& target = "sm_90a", const Place& place = std::source_location::current());
-  // Usable CUDA devices; 0 where there is no driver. Never throws.
+  // CUDA devices of the driver (index 0 to n-1); 0 where there is no usable driver. Never throws.
   static int count_cuda() noexcept;
   // Why count_cuda() is 0, in a sentence; empty where it is not.
   static std::string why_no_cuda();

@@ -41,7 +41,7 @@ class EventState {
 // The last kernels launched on a stream, for the message after a fault. Any thread may note one; no lock.
 class LaunchRing {
  public:
-  static constexpr std::uint32_t capacity = 64;
+  static constexpr std::uint64_t capacity = 64;
   void note(const char* kernel) {
     names_[next_.fetch_add(1, std::memory_order_relaxed) % capacity].store(kernel, std::memory_order_relaxed);
   }
@@ -51,7 +51,7 @@ class LaunchRing {
 
  private:
   std::array<std::atomic<const char*>, capacity> names_{};
-  std::atomic<std::uint32_t> next_{0}, cleared_{0};
+  std::atomic<std::uint64_t> next_{0}, cleared_{0};
 };
 
 class StreamState {
@@ -86,6 +86,7 @@ class StreamState {
 // One copy of `rows` runs of `bytes`, `pitch` apart on each side (rows = 1: a plain copy).
 struct CopyShape {
   std::int64_t bytes = 0, rows = 1, target_pitch = 0, source_pitch = 0;
+  bool is_target_host = false, is_source_host = false;  // memory of a host device
 };
 
 class DeviceState {
@@ -111,8 +112,8 @@ class DeviceState {
                     std::span<StreamState* const> users) noexcept = 0;
   virtual void trim_pool() noexcept = 0;
 
-  // Copies on a stream of this device; target and source may be memory of this device, of another one (`peer`, null for
-  // none) or of the host. With host memory of ours the host waits; never reorders with other work on the stream.
+  // Copies on a stream of this device; target and source may be memory of this device, of another one or of the host.
+  // Queued: the caller keeps the memory until the stream has done it.
   virtual void copy(StreamState& stream, std::byte* target, const std::byte* source, const CopyShape& shape,
                     const Place& place) = 0;
   virtual void fill_zero(StreamState& stream, std::byte* target, std::int64_t bytes, const Place& place) = 0;
@@ -137,6 +138,7 @@ DeviceState& simt_device(const std::string& target, const Place& place);
 // CUDA devices (cuda_device.cpp).
 int count_cuda_devices() noexcept;
 std::string why_no_cuda_device();
+int first_usable_cuda_device() noexcept;  // -1: none
 DeviceState& cuda_device_state(int index, const Place& place);
 
 }  // namespace tileweave::runtime
