@@ -1,0 +1,123 @@
+// What the language's templates call to record: untyped operations on (value, validity) pairs.
+// Between the typed headers above (tile, expr, memory, ...) and ir::Builder below; the state is in recorder.h.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "tileweave/dsl/element.h"
+#include "tileweave/jit/ir/ops.h"
+
+namespace tileweave::ir {
+struct Value;
+}
+
+namespace tileweave::record {
+
+// A recorded tile: its value, and which lanes are valid (null: all; else a bool tile of the value's shape). `session`
+// tells the recording it belongs to, so that a tile kept beyond its kernel is refused and never followed.
+struct Raw {
+  ir::Value* value = nullptr;
+  ir::Value* mask = nullptr;
+  std::uint32_t session = 0;
+};
+
+// A number of the user's C++ program, exact.
+struct Literal {
+  enum class Kind : std::uint8_t { signed_int, unsigned_int, floating, boolean };
+  Kind kind = Kind::signed_int;
+  std::int64_t integer = 0;  // the bits of an unsigned one
+  double real = 0;
+};
+
+template <class V>
+constexpr Literal literal(V v) {
+  if constexpr (std::same_as<V, bool>) {
+    return {Literal::Kind::boolean, v, 0};
+  } else if constexpr (std::signed_integral<V>) {
+    return {Literal::Kind::signed_int, v, 0};
+  } else if constexpr (std::unsigned_integral<V>) {
+    return {Literal::Kind::unsigned_int, static_cast<std::int64_t>(v), 0};
+  } else {
+    return {Literal::Kind::floating, 0, static_cast<double>(v)};
+  }
+}
+
+using ExtentSpan = std::span<const index_t>;
+
+// Whether this thread records a kernel now.
+bool is_active();
+
+// --- values
+Raw constant(const Literal& v, Dtype type, const Place& p);
+// Broadcasts the operands to one shape; valid where all are (`where`: as the branch taken).
+Raw elementwise(ir::OpId op, std::span<const Raw> operands, const Place& p);
+Raw convert(const Raw& x, Dtype to, bool saturate, const Place& p);
+Raw bitcast(const Raw& x, Dtype to, const Place& p);
+// The scalar in every lane of `like`, with its validity.
+Raw fill_like(const Raw& like, const Raw& scalar, const Place& p);
+Raw full(const Raw& scalar, ExtentSpan extents, const Place& p);
+Raw iota(index_t n, Dtype type, index_t start, const Place& p);
+// The validity as a bool tile of its own.
+Raw valid(const Raw& x, const Place& p);
+std::vector<index_t> shape(const Raw& x, const Place& p);
+
+// --- shape
+Raw expand(const Raw& x, int axis, const Place& p);
+Raw reshape(const Raw& x, ExtentSpan extents, const Place& p);
+Raw transpose(const Raw& x, std::span<const int> perm, const Place& p);
+Raw broadcast(const Raw& x, ExtentSpan extents, const Place& p);
+
+// --- grid and views; offsets are integer scalars
+Raw program_id(int axis, const Place& p);
+Raw num_programs(int axis, const Place& p);
+Raw view_extent(const Raw& view, int axis, const Place& p);
+Raw view_stride(const Raw& view, int axis, const Place& p);
+
+// --- memory
+struct LoadRequest {
+  bool has_pad = false;
+  Literal pad;
+  Raw mask;  // value null: none
+};
+Raw load(const Raw& view, std::span<const Raw> offsets, ExtentSpan extents, const LoadRequest& request, const Place& p);
+void store(const Raw& view, std::span<const Raw> offsets, const Raw& value, const Raw& mask, const Place& p);
+Raw pointer(const Raw& view, const Place& p);
+Raw advance(const Raw& pointers, const Raw& offsets, const Place& p);
+Raw load_pointers(const Raw& pointers, const LoadRequest& request, const Place& p);
+void store_pointers(const Raw& pointers, const Raw& value, const Raw& mask, const Place& p);
+
+// --- reductions
+enum class Reduction : std::uint8_t { sum, prod, min, max, fmin, fmax, any, all, bit_and, bit_or, bit_xor };
+Raw reduce(const Raw& x, int axis, Reduction how, bool keep_dims, const Place& p);
+Raw arg_reduce(const Raw& x, int axis, bool largest, bool keep_dims, const Place& p);
+// acc.value null: a sum from zero in `result`, its rows and columns valid as those of a and b.
+Raw dot(const Raw& a, const Raw& b, const Raw& acc, Dtype result, std::string_view precision, const Place& p);
+
+// --- mutable tiles
+Raw make_var(const Raw& init, const Place& p);  // value: the variable, mask: its validity for ever
+Raw read_var(const Raw& var, const Place& p);
+void write_var(const Raw& var, const Raw& value, const Place& p);
+
+// --- control flow
+Raw begin_for(const Raw& lo, const Raw& hi, const Raw& step, const Place& p);
+void end_for();
+void left_early(const Place& loop) noexcept;  // the body of a range was left by break or return
+void begin_if(const Raw& condition, const Place& p);
+void end_branch();  // the if may still get its else
+void begin_else(const Place& p);
+void end_if();
+void begin_while(const Place& p);
+void while_condition(const Raw& flag, const Place& p);
+void end_while();
+
+// --- the host value of an op, for fusion groups on host scalars: storage bits in and out
+using HostLane = std::uint64_t (*)(std::uint64_t, std::uint64_t, std::uint64_t);
+HostLane host_lane(ir::OpId op, Dtype type);
+std::uint64_t host_convert(std::uint64_t bits, Dtype from, Dtype to, bool saturate);
+
+}  // namespace tileweave::record

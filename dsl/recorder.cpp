@@ -1,0 +1,105 @@
+// Opens and closes recordings, guards against tiles of other recordings or closed regions, and against loops left
+// early. Under every function of record.h.
+#include "tileweave/dsl/recorder.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "tileweave/jit/base/error.h"
+
+namespace tileweave::record {
+namespace {
+
+thread_local Recorder* recording = nullptr;
+
+std::uint32_t next_session() {
+  static std::atomic<std::uint32_t> counter{0};
+  return ++counter;
+}
+
+// Whether an op of `current` may use a value made in `home`: one of the regions around it.
+bool is_open(const ir::Region* home, const ir::Region* current) {
+  for (const ir::Region* r = current; r != nullptr;) {
+    if (r == home) return true;
+    r = r->parent != nullptr ? r->parent->parent : nullptr;
+  }
+  return false;
+}
+
+}  // namespace
+
+void MaskFacts::implies(ir::Value* mask, ir::Value* weaker) {
+  if (mask == nullptr || weaker == nullptr || mask == weaker || does_imply(mask, weaker)) return;
+  std::vector<ir::Value*> known = {weaker};
+  if (const auto it = weaker_.find(weaker); it != weaker_.end())
+    known.insert(known.end(), it->second.begin(), it->second.end());
+  auto& list = weaker_[mask];
+  list.insert(list.end(), known.begin(), known.end());
+}
+
+bool MaskFacts::does_imply(ir::Value* mask, ir::Value* weaker) const {
+  if (mask == weaker || weaker == nullptr) return true;
+  const auto it = weaker_.find(mask);
+  return it != weaker_.end() && std::find(it->second.begin(), it->second.end(), weaker) != it->second.end();
+}
+
+Recorder::Recorder(std::string name, const Place& place)
+    : function(std::move(name)), builder(function), session(next_session()), last(place) {
+  function.place = place;
+}
+
+void Recorder::close_if() {
+  if (!if_open) return;
+  if_open = false;
+  builder.end_if();
+}
+
+Place Recorder::begin(const Place& p) {
+  if (p.known()) last = p;
+  if (broken.known()) {
+    throw_record_error(broken, "a tw::range loop is left early, by break, return or goto",
+                       "a loop is recorded once and runs to its end: use tw::while_ with a condition");
+  }
+  close_if();
+  return last;
+}
+
+ir::Value* Recorder::use(const Raw& raw, const Place& p) {
+  if (raw.session != session || raw.value == nullptr) {
+    throw_record_error(p, "a tile of another recording is used in kernel '" + function.name + "'",
+                       "a tile lives while its kernel's lambda runs: keep no tile in a global or static variable");
+  }
+  const ir::Region* home = raw.value->def != nullptr ? raw.value->def->parent : raw.value->region;
+  if (home != nullptr && !is_open(home, builder.region())) {
+    throw_record_error(p, "a tile made inside a loop or a branch is used after its end",
+                       "declare a tw::Var before it and assign to it inside",
+                       {{raw.value->def != nullptr ? raw.value->def->place : Place(), "the tile was made here"}});
+  }
+  return raw.value;
+}
+
+void Recorder::finish() { begin({}); }
+
+Recorder& current(const Place& p) {
+  if (recording == nullptr) {
+    throw_record_error(p, "a tile operation is used outside of a kernel",
+                       "call it from the lambda given to tw::kernel; whole tensors have operators of their own");
+  }
+  return *recording;
+}
+
+bool is_active() { return recording != nullptr; }
+
+Scope::Scope(Recorder& r) {
+  if (recording != nullptr) {
+    throw_record_error(r.function.place,
+                       "kernel '" + r.function.name + "' is recorded while kernel '" + recording->function.name +
+                           "' is being recorded",
+                       "launch kernels and use tensors outside of a kernel's lambda");
+  }
+  recording = &r;
+}
+Scope::~Scope() { recording = nullptr; }
+
+}  // namespace tileweave::record
