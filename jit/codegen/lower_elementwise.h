@@ -69,11 +69,15 @@ class ElementLowering {
   const ElementTarget target;
 
  private:
-  llvm::Value* decode_narrow(llvm::Value* bits, Dtype from);               // -> f32, exact
-  llvm::Value* encode_narrow(llvm::Value* x, Dtype to, bool to_infinity);  // f32 or f64 -> narrow
-  llvm::Value* int_to_narrow(llvm::Value* x, Dtype from, Dtype to, bool saturate);
+  llvm::Value* decode_narrow(llvm::Value* bits, Dtype from);  // -> f32, exact
+  llvm::Value* encode_narrow(llvm::Value* x, Dtype to);       // f32 or f64 -> narrow, rounded once
+  llvm::Value* encode_by_integers(llvm::Value* x, Dtype to);
+  llvm::Value* int_to_narrow(llvm::Value* x, Dtype from, Dtype to);
   llvm::Value* float_to_int(llvm::Value* x, Dtype to);
   llvm::Value* int_to_int(llvm::Value* x, Dtype from, Dtype to, bool saturate);
+  llvm::Constant* constant_one(llvm::Value* x, Dtype t) const;
+  llvm::Value* float_extremum(llvm::Value* a, llvm::Value* c, bool smaller);
+  llvm::Value* range_instruction(llvm::Value* a, llvm::Value* c, bool smaller);
 };
 
 }  // namespace tileweave::codegen
