@@ -1,0 +1,59 @@
+// The interpreter: the definition of what tile IR means. Slow and obvious, one element at a time, no 32-bit index.
+// Runs recorded, promoted and expanded functions on launch slots; every backend is compared with it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tileweave/jit/ir/function.h"
+
+namespace tileweave::ir {
+
+using Grid = std::array<std::int64_t, 3>;
+
+struct InterpretOptions {
+  // Count accesses that a view's extents clipped, and refuse pointers that lie in no view.
+  bool checked = false;
+  // Carry along how far another order of summation may move each value (interpret_error.cpp).
+  bool bounds = false;
+};
+
+// Lanes of one op that lay outside their view, over all programs.
+struct ClippedAccess {
+  const Op* op = nullptr;
+  std::int64_t lanes = 0;
+};
+
+class Interpreter {
+ public:
+  explicit Interpreter(const Function& f, InterpretOptions options = {}) : function_(f), options_(options) {}
+
+  // All programs of the grid, one after another, x fastest. Slots as in jit/runtime/abi.h: a view of rank R is
+  // 1 + 2R slots (base, extents, strides in elements), a scalar one, its bytes in the low end.
+  void run(std::span<const std::uint64_t> slots, const Grid& grid);
+  void run_program(std::span<const std::uint64_t> slots, const Grid& grid, const Grid& program);
+
+  const std::vector<ClippedAccess>& clipped() const { return clipped_; }
+
+  // With `bounds`: how far a backend's value at this address may lie from ours. 0 is bit for bit, infinite is anything.
+  double bound_at(const void* address) const;
+  // Whether a branch, a trip count or an address hung on a value that is not exact: then nothing is promised.
+  bool is_undetermined() const { return undetermined_; }
+
+ private:
+  friend struct Frame;
+  const Function& function_;
+  InterpretOptions options_;
+  std::vector<ClippedAccess> clipped_;
+  std::unordered_map<std::uint64_t, double> memory_error_;  // by address; exact where absent
+  bool undetermined_ = false;
+};
+
+// How many slots the function's parameters take.
+std::size_t slot_count(const Function& f);
+
+}  // namespace tileweave::ir
