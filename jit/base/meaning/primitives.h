@@ -133,6 +133,9 @@ struct Prim<double> : HostPrim<double> {};
 
 // --- What the meanings build from the primitives, once for all of them.
 
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
 // The polynomial c0 + c1 x + c2 x^2 + ... by Horner's rule, one fma a term.
 template <class V>
 V polynomial(const V& x, double c0) {
@@ -161,18 +164,6 @@ V copy_sign(const V& magnitude, const V& sign) {
   using P = Prim<V>;
   const auto mask = P::uint_constant(sign, P::width(sign) == 64 ? 0x8000000000000000u : 0x80000000u);
   return P::from_bits((P::bits(magnitude) & ~mask) | (P::bits(sign) & mask));
-}
-
-// Chooses between the f32 and the f64 form of a function by the width of x.
-template <class V, class Narrow, class Wide>
-auto by_width(const V& x, Narrow narrow, Wide wide) {
-  if constexpr (Prim<V>::static_width == 32) {
-    return narrow();
-  } else if constexpr (Prim<V>::static_width == 64) {
-    return wide();
-  } else {
-    return Prim<V>::width(x) == 64 ? wide() : narrow();
-  }
 }
 
 }  // namespace tileweave::meaning

@@ -1,0 +1,112 @@
+// The activations of neural networks: relu, sigmoid, silu, softplus and the three forms of gelu, for f32 and f64.
+// Above exp.h and erf.h; functions.h dispatches to it by width.
+//
+// All are accurate relative to the result far into their tails, down to the denormals; none ever gives a NaN for a
+// number. They are on the hot path of fused kernels: straight arithmetic with at most one division.
+#pragma once
+
+#include "tileweave/jit/base/meaning/erf.h"
+
+namespace tileweave::meaning {
+
+// max(x, 0), keeping NaN; relu(-0) is +0.
+template <class V>
+V relu(const V& x) {
+  const V zero = Prim<V>::constant(x, 0.0);
+  return Prim<V>::select(x <= zero, zero, x);
+}
+
+}  // namespace tileweave::meaning
+
+namespace tileweave::meaning::f32 {
+
+// 2^-32 (1 + exp(z)) for z from -60 to 110; scaled so that no exp overflows. `low`, if given, is added to z.
+template <class V>
+V one_plus_exp(const V& z, const V* low = nullptr) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(z, v); };
+  const V shifted = P::fma(z, c(log2_e), c(magic + bias - 32));
+  const V n = shifted - c(magic + bias - 32);
+  const V short_r = P::fma(n, c(-ln2_low), P::fma(n, c(-ln2_high), z));
+  const V p = exp_of_remainder(low ? short_r + *low : short_r);
+  return P::fma(p, power_of_two(shifted), c(0x1p-32));
+}
+
+// 1 / (1 + exp(-x)).
+template <class V>
+V sigmoid(const V& x) {
+  using P = Prim<V>;
+  const V z = at_least(at_most(-x, 110.0), -30.0);
+  return P::constant(x, 1.0) / one_plus_exp(z) * P::constant(x, 0x1p-32);
+}
+
+// x / (1 + exp(-x)); above 20 that is x. -inf gives -0, the limit.
+template <class V>
+V silu(const V& x) {
+  using P = Prim<V>;
+  const V y = at_least(at_most(x, 20.0), -110.0);
+  const V inside = y / one_plus_exp(-y) * P::constant(x, 0x1p-32);
+  return P::select(x > P::constant(x, 20.0), x, inside);
+}
+
+// max(x, 0) + log(1 + exp(-|x|)).
+template <class V>
+V softplus(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V y = at_least(-P::abs(x), -110.0);
+  const V shifted = P::fma(y, c(log2_e), c(magic + bias + 64));
+  const V n = shifted - c(magic + bias + 64);
+  const V r = P::fma(n, c(-ln2_low), P::fma(n, c(-ln2_high), y));
+  const V e = exp_of_remainder(r) * power_of_two(shifted) * c(0x1p-64);
+  const V q = polynomial(e, 1.0, -0x1.fffff8p-2, 0x1.5553b6p-2, -0x1.ffc59ep-3, 0x1.978b56p-3, -0x1.4a72c6p-3,
+                         0x1.ff2976p-4, -0x1.54f2acp-4, 0x1.590208p-5, -0x1.c0a86p-7, 0x1.113c34p-9);
+  return P::fma(e, q, relu(x));
+}
+
+// x Phi(x), Phi the normal distribution: with t = |x| Phi(-|x|) it is -t below zero and x - t above.
+template <class V>
+V gelu(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V a = at_most(P::abs(x), 14.4);
+  const V square = a * a;
+  const V e = exp_of_minus_square(square, P::fma(a, a, -square), 0.5);
+  // Phi(-a) exp(a^2/2) as a quotient.
+  const V numerator = polynomial(a, 0.5, 0x1.c09b5p-2, 0x1.76f548p-3, 0x1.4c73e2p-5, 0x1.0d45fep-8);
+  const V denominator = polynomial(a, 1.0, 0x1.ac8fd8p+0, 0x1.33ae66p+0, 0x1.e05506p-2, 0x1.a0b1bep-4, 0x1.517aeep-7);
+  const V t = e * a * numerator / denominator;
+  return P::fma(t, c(-0x1p-64), P::select(x < c(0.0), c(-0.0), x));
+}
+
+// x sigmoid(2 sqrt(2/pi) (x + 0.044715 x^3)), which is x/2 (1 + tanh(...)) without its cancellation.
+template <class V>
+V gelu_tanh(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V y = at_least(at_most(x, 5.5), -10.9);
+  const V square = y * y, square_lost = P::fma(y, y, -square);
+  // w = 2 sqrt(2/pi) (1 + 0.044715 x^2) in two parts: the tail multiplies its error by up to 100.
+  const double c1_high = 0x1.988p+0, c1_low = 0x1.14cf5p-14, c3_high = 0x1.2444f2p-4, c3_low = 0x1.49b16ap-29;
+  const V w = P::fma(square, c(c3_high), c(c1_high));
+  const V w_lost = P::fma(square, c(c3_high), c(c1_high) - w) +
+                   P::fma(square_lost, c(c3_high), P::fma(square, c(c3_low), c(c1_low)));
+  const V high = -(y * w);
+  const V low = -P::fma(y, w_lost, P::fma(y, w, high));
+  const V inside = y / one_plus_exp(high, &low) * c(0x1p-32);
+  return P::select(x > c(5.5), x, inside);
+}
+
+// x sigmoid(1.702 x).
+template <class V>
+V gelu_sigmoid(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V y = at_least(at_most(x, 20.0), -64.5);
+  const V high = y * c(-0x1.b3b646p+0);
+  const V low = P::fma(y, c(0x1.78d4fep-26), P::fma(y, c(-0x1.b3b646p+0), -high));
+  const V inside = y / one_plus_exp(high, &low) * c(0x1p-32);
+  return P::select(x > c(20.0), x, inside);
+}
+
+}  // namespace tileweave::meaning::f32

@@ -1,0 +1,57 @@
+// tanh, sinh and cosh, for f32 and f64.
+// Above exp.h; functions.h dispatches to it by width.
+#pragma once
+
+#include "tileweave/jit/base/meaning/exp.h"
+
+namespace tileweave::meaning::f32 {
+
+// An odd polynomial up to 0.6, beyond it 1 - 2 / (exp(2|x|) + 1).
+template <class V>
+V tanh(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V a = P::abs(x);
+  const V s = a * a;
+  const V t = polynomial(s, -0x1.55553ep-2, 0x1.1109bep-3, -0x1.b89abap-5, 0x1.54c3c2p-6, -0x1.828776p-8);
+  const V small = P::fma(a * s, t, a);
+  const V b = at_most(a, 9.5);
+  const V shifted = P::fma(b, c(2 * log2_e), c(magic + bias));
+  const V n = shifted - c(magic + bias);
+  const V r = P::fma(n, c(-ln2_low / 2), P::fma(n, c(-ln2_high / 2), b));
+  // exp(2r): the coefficients of exp_of_remainder with powers of two.
+  const V p = polynomial(r, 1.0, 2.0, 0x1.fffffcp+0, 0x1.555492p+0, 0x1.5558bp-1, 0x1.12399cp-2, 0x1.6a4ecap-4);
+  const V large = c(1.0) - c(2.0) / P::fma(p, power_of_two(shifted), c(1.0));
+  return copy_sign(P::select(a < c(0.6), small, large), x);
+}
+
+// exp(|x|) / 2, which does not overflow before sinh and cosh do.
+template <class V>
+V half_exp_of_abs(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V y = at_most(P::abs(x), 90.0);
+  const V shifted = P::fma(y, c(log2_e), c(magic + bias - 2));
+  const V n = shifted - c(magic + bias - 2);
+  const V r = P::fma(n, c(-ln2_low), P::fma(n, c(-ln2_high), y));
+  return exp_of_remainder(r) * power_of_two(shifted) * c(2.0);
+}
+
+template <class V>
+V sinh(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V a = P::abs(x);
+  const V s = a * a;
+  const V small = P::fma(a * s, polynomial(s, 0x1.555556p-3, 0x1.1110ep-7, 0x1.a022bcp-13, 0x1.756c1ep-19), a);
+  const V h = half_exp_of_abs(x);
+  return copy_sign(P::select(a < c(1.0), small, h - c(0.25) / h), x);
+}
+
+template <class V>
+V cosh(const V& x) {
+  const V h = half_exp_of_abs(x);
+  return h + Prim<V>::constant(x, 0.25) / h;
+}
+
+}  // namespace tileweave::meaning::f32
