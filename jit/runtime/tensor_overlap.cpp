@@ -115,12 +115,13 @@ bool may_overlap_itself(const AnyTensor& t) {
   struct Axis {
     std::int64_t step, extent;
   };
-  std::array<Axis, max_rank> axes{};
+  std::array<Axis, max_rank> axes;
+  axes.fill({INT64_MAX, 1});  // axes that do not exist sort behind those that do
   int count = 0;
   for (int i = 0; i < t.rank(); ++i) {
     if (t.extent(i) > 1) axes[count++] = {std::abs(t.stride(i)), t.extent(i)};
   }
-  std::sort(axes.begin(), axes.begin() + count, [](const Axis& a, const Axis& b) { return a.step < b.step; });
+  std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.step < b.step; });
   std::int64_t span = 1;  // elements that the axes so far stretch over
   for (int i = 0; i < count; ++i) {
     if (axes[i].step < span) return true;
