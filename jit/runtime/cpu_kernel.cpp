@@ -27,8 +27,9 @@ std::shared_ptr<const LoadedKernel> CpuKernel::load(const Binary& binary, const 
   return kernel;
 }
 
-void CpuKernel::launch(StreamState&, const std::int64_t grid[3], const std::uint64_t* slots, int,
+void CpuKernel::launch(StreamState&, const std::int64_t grid[3], const std::uint64_t* slots, int n,
                        const Place& place) const {
+  check_slot_count(n, place);
   const std::int64_t total = count_programs(grid, place);
   LaunchServices services;
   services.kernel = name();

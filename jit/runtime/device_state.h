@@ -70,6 +70,12 @@ class StreamState {
 
   // Handles, counted by Stream; the last one gone, the device may hand the stream out again.
   void retain() noexcept { handles_.fetch_add(1, std::memory_order_relaxed); }
+  bool retain_if_held() noexcept {  // false: the last handle has gone
+    int n = handles_.load(std::memory_order_relaxed);
+    while (n > 0 && !handles_.compare_exchange_weak(n, n + 1, std::memory_order_relaxed)) {
+    }
+    return n > 0;
+  }
   void release() noexcept;
 
   LaunchRing launches;
@@ -100,13 +106,19 @@ class DeviceState {
   bool is_host() const { return kind_ != DeviceKind::cuda; }
 
   virtual StreamState& default_stream(const Place& place) = 0;
+  // Both return a stream with one handle counted for the caller.
   virtual StreamState& make_stream(int priority, const Place& place) = 0;
   virtual StreamState& wrap_stream(void* foreign, const Place& place) = 0;
   virtual void retire_stream(StreamState& stream) noexcept = 0;  // no handle is left
   virtual void synchronize(const Place& place) = 0;
 
-  // `bytes` > 0. Errors: LaunchError, with the bytes asked for.
-  virtual std::byte* allocate(std::int64_t bytes, Memory memory, const Place& place) = 0;
+  // `bytes` > 0. Errors: LaunchError, with the bytes asked for. `origin`: the stream in whose order the memory comes;
+  // any other stream must follow it before its first use (null: usable everywhere at once).
+  struct Allocation {
+    std::byte* base;
+    StreamState* origin;
+  };
+  virtual Allocation allocate(std::int64_t bytes, Memory memory, const Place& place) = 0;
   // After all work queued so far on the streams. Never throws: a device in ruins frees nothing.
   virtual void free(std::byte* base, std::int64_t bytes, Memory memory,
                     std::span<StreamState* const> users) noexcept = 0;

@@ -75,9 +75,14 @@ class HostDevice final : public DeviceState {
   StreamState& default_stream(const Place&) override { return default_; }
   StreamState& make_stream(int priority, const Place&) override {
     const std::lock_guard lock(mutex_);
-    if (idle_.empty()) return *new HostStream(*this, priority);
-    StreamState* s = idle_.back();
-    idle_.pop_back();
+    StreamState* s = nullptr;
+    if (idle_.empty()) {
+      s = new HostStream(*this, priority);
+    } else {
+      s = idle_.back();
+      idle_.pop_back();
+    }
+    s->retain();
     return *s;
   }
   StreamState& wrap_stream(void* foreign, const Place& place) override {
@@ -85,6 +90,7 @@ class HostDevice final : public DeviceState {
       throw_launch_error(place, "a CUDA stream cannot be wrapped for " + name(),
                          "pass the CUDA device it belongs to, or nullptr");
     }
+    default_.retain();
     return default_;
   }
   void retire_stream(StreamState& stream) noexcept override {
@@ -96,13 +102,13 @@ class HostDevice final : public DeviceState {
   }
   void synchronize(const Place&) override {}
 
-  std::byte* allocate(std::int64_t bytes, Memory, const Place& place) override {
+  Allocation allocate(std::int64_t bytes, Memory, const Place& place) override {
     std::byte* base = HostPool::instance().allocate(bytes);
     if (base == nullptr) {
       throw_launch_error(place, "no memory for " + std::to_string(bytes) + " bytes on " + name(),
                          "the host has " + std::to_string(facts().memory_bytes) + " bytes in all");
     }
-    return base;
+    return {base, nullptr};
   }
   void free(std::byte* base, std::int64_t bytes, Memory, std::span<StreamState* const>) noexcept override {
     HostPool::instance().free(base, bytes);

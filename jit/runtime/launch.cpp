@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "tileweave/jit/base/error.h"
 #include "tileweave/jit/runtime/device_state.h"
 
 namespace tileweave::runtime {
@@ -17,6 +18,13 @@ const char* intern(const std::string& text) {
 }
 
 LoadedKernel::LoadedKernel(const std::string& name) : name_(intern(name)) {}
+
+void LoadedKernel::refuse_slot_count(int n, const Place& place) const {
+  throw_launch_error(place,
+                     "kernel '" + std::string(name_) + "': the arguments take " + std::to_string(n) +
+                         " slots of 8 bytes; 500 is the limit",
+                     "pass fewer views, or views of lower rank");
+}
 
 std::shared_ptr<const LoadedKernel> load_kernel(const Device& device, const Binary& binary, const std::string& name,
                                                 const Place& place) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tileweave/jit/base/place.h"
+#include "tileweave/jit/runtime/abi.h"
 
 namespace tileweave {
 class Device;
@@ -34,8 +35,16 @@ class LoadedKernel {
  protected:
   // `name` is what errors call the kernel.
   explicit LoadedKernel(const std::string& name);
+  // At most max_slots, on every backend.
+  void check_slot_count(int n, const Place& place) const {
+    if (n > max_slots) [[unlikely]] {
+      refuse_slot_count(n, place);
+    }
+  }
 
  private:
+  [[noreturn]] void refuse_slot_count(int n, const Place& place) const;
+
   const char* name_;  // interned: outlives the kernel, so that a later fault can name it
 };
 

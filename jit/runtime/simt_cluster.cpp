@@ -93,17 +93,17 @@ std::optional<Fault> Cluster::run() {
   fibers_.start(run_thread, arguments);
   while (alive_ > 0 && !fault_) {
     const std::uint64_t before = progress_;
-    const bool ran = run_one_round();
-    if (fault_) break;
-    if ((!ran || progress_ == before) && alive_ > 0 && !run_pending()) fault_ = deadlock();
+    run_one_round(false);
+    if (progress_ == before && !fault_) run_one_round(true);
+    if (progress_ == before && !fault_ && !run_pending()) fault_ = deadlock();
   }
   while (!fault_ && run_pending()) {
   }
   return std::exchange(fault_, std::nullopt);
 }
 
-// Every warp once: in order, or with a seed in an order of its own that also starves warps now and then.
-bool Cluster::run_one_round() {
+// Every warp once: in order, or with a seed in an order of its own that (where not `fair`) skips warps now and then.
+bool Cluster::run_one_round(bool fair) {
   std::vector<Warp*> order;
   for (Block& b : blocks_) {
     for (Warp& w : b.warps) order.push_back(&w);
@@ -114,8 +114,8 @@ bool Cluster::run_one_round() {
   bool ran = false;
   for (Warp* w : order) {
     if (random_ != 0) {
-      if (!pending_.empty() && next_random() % 4 == 0) run_pending();
-      if (ran && next_random() % 4 == 0) continue;
+      if (!fair && next_random() % 4 == 0) run_pending();
+      if (!fair && next_random() % 4 == 0) continue;
     }
     ran = run_warp(*w) || ran;
     if (fault_) return true;
@@ -141,9 +141,9 @@ bool Cluster::run_warp(Warp& warp) {
 
 void Cluster::run_lane(Thread& t) {
   running = &t;
-  if (!t.gave_up) ++progress_;
   t.gave_up = false;
   fibers_.resume(static_cast<std::size_t>(t.number));
+  if (!t.gave_up) ++progress_;
   running = nullptr;
 }
 
@@ -181,11 +181,11 @@ Fault Cluster::deadlock() const {
     }
     if (first == nullptr || (first->wait == Wait::warp && t.wait != Wait::warp)) first = &t;
   }
-  for (const Thread& t : threads_) same += t.wait == first->wait && t.call.from == first->call.from ? 1 : 0;
+  for (const Thread& t : threads_) same += t.wait == first->wait && t.call.is_same_as(first->call) ? 1 : 0;
   const Wait wait = first->wait == Wait::nothing ? Wait::mbarrier : first->wait;  // a loop around try_wait
   std::string others;
   for (const Thread& t : threads_) {
-    if (t.wait == Wait::ended || (t.wait == first->wait && t.call.from == first->call.from)) continue;
+    if (t.wait == Wait::ended || (t.wait == first->wait && t.call.is_same_as(first->call))) continue;
     others = "; " + who(t.number) + " waits for " + wait_text(t.wait == Wait::nothing ? Wait::mbarrier : t.wait) +
              " in " + t.call.name + where(t.call.site);
     break;
@@ -212,11 +212,24 @@ void Cluster::fail(Thread& t, Fault&& fault) {
   if (fault.primitive.empty()) fault.primitive = t.call.name;
   if (fault.site == 0) fault.site = t.call.site;
   if (!fault_) fault_ = std::move(fault);
-  for (;;) fibers_.pause();  // abandoned: the cluster ends with the fault
+}
+
+void Cluster::leave() {
+  for (;;) fibers_.pause();
 }
 
 void Cluster::fail_async(Fault&& fault) {
   if (!fault_) fault_ = std::move(fault);
+}
+
+void Cluster::fail_mismatch(Thread& t, const Thread& other, const char* unit) {
+  const bool is_lane = std::string(unit) == "lane";
+  const std::string here = t.call.name + where(t.call.site), there = other.call.name + where(other.call.site);
+  fail(t, {"divergent " + here + ": " + unit + " " + std::to_string(is_lane ? other.lane : other.id / warp_size) +
+               " is at " + (here == there ? "another such call" : there),
+           is_lane ? "every lane of a warp must execute the same one"
+                   : "the four warps of a warp group must execute the same one",
+           t.call.site, 0, 0, ""});
 }
 
 void Cluster::converge(Thread& t, WarpAction action) {
@@ -227,11 +240,9 @@ void Cluster::converge(Thread& t, WarpAction action) {
     return;
   }
   for (const Thread* lane : w.lanes) {
-    if (lane->call.from == t.call.from && lane->call.name == t.call.name) continue;
-    const std::string other = std::string(lane->call.name) + where(lane->call.site);
-    fail(t, {"divergent " + std::string(t.call.name) + ": lane " + std::to_string(lane->lane) + " of the warp is at " +
-                 other + (other == std::string(t.call.name) + where(t.call.site) ? " (another instruction)" : ""),
-             "every lane of a warp must execute the same one", t.call.site, 0, 0, ""});
+    if (lane->call.is_same_as(t.call)) continue;
+    fail_mismatch(t, *lane, "lane");
+    leave();
   }
   w.arrived = 0;
   for (Thread* lane : w.lanes) lane->wait = Wait::nothing;
@@ -258,6 +269,7 @@ void Cluster::arrive_named(Warp& warp, int id, int threads, bool waits) {
     fail(first, {"named barrier " + std::to_string(id) + " is used with " + std::to_string(threads) +
                      " threads while others wait at it with " + std::to_string(n.threads),
                  "use one count for all threads of a barrier", first.call.site, 0, 0, ""});
+    leave();
   }
   n.threads = threads;
   n.arrived += warp_size;
@@ -271,6 +283,7 @@ void Cluster::arrive_named(Warp& warp, int id, int threads, bool waits) {
     fail(first, {"named barrier " + std::to_string(id) + " of " + std::to_string(threads) + " threads has " +
                      std::to_string(n.arrived) + " arrivals",
                  "only the threads counted may arrive", first.call.site, 0, 0, ""});
+    leave();
   }
   if (n.arrived < threads) return;
   for (Thread* t : n.waiting) {
@@ -289,15 +302,15 @@ void Cluster::arrive_at_group(Warp& warp, void (*action)(Block& block, int group
   Thread& first = *warp.lanes[0];
   if (begin + 4 > b.warps.size()) {
     fail(first, {"a warp group needs 128 threads; the block's last group has fewer", "", first.call.site, 0, 0, ""});
+    leave();
   }
   for (Thread* t : warp.lanes) t->wait = Wait::warp_group;
   if (++g.arrived < 4) return;
   for (std::size_t w = begin; w < begin + 4; ++w) {
     const Thread& other = *b.warps[w].lanes[0];
-    if (other.call.from == first.call.from) continue;
-    fail(first, {"divergent " + std::string(first.call.name) + ": warp " + std::to_string(w) +
-                     " of the warp group is at another " + other.call.name + where(other.call.site),
-                 "the four warps of a warp group must execute the same one", first.call.site, 0, 0, ""});
+    if (other.call.is_same_as(first.call)) continue;
+    fail_mismatch(first, other, "warp");
+    leave();
   }
   g.arrived = 0;
   for (std::size_t w = begin; w < begin + 4; ++w) {
@@ -314,6 +327,7 @@ void Cluster::arrive_at_cluster(Warp& warp, bool waits) {
       auto& made = cluster_arrival_[static_cast<std::size_t>(t->number)];
       if (made > cluster_phase_) {
         fail(*warp.lanes[0], {"cluster_arrive twice without cluster_wait", "", t->call.site, 0, 0, ""});
+        leave();
       }
       ++made;
       ++cluster_arrived_;
@@ -324,7 +338,10 @@ void Cluster::arrive_at_cluster(Warp& warp, bool waits) {
   }
   for (Thread* t : warp.lanes) {
     const std::uint64_t made = cluster_arrival_[static_cast<std::size_t>(t->number)];
-    if (made == 0) fail(*t, {"cluster_wait without cluster_arrive", "", t->call.site, 0, 0, ""});
+    if (made == 0) {
+      fail(*t, {"cluster_wait without cluster_arrive", "", t->call.site, 0, 0, ""});
+      leave();
+    }
     if (made > cluster_phase_) {
       t->wait = Wait::cluster;
     } else {

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "tileweave/jit/runtime/simt_fiber.h"
@@ -29,9 +30,10 @@ struct Thread;
 
 // A primitive in execution: which one, from which instruction and user's place.
 struct Call {
-  const char* name = "";       // "shared_load"
-  const void* from = nullptr;  // return address: two calls are the same instruction where it is equal
+  const char* name = "";  // "shared_load"
+  int number = 0;         // two calls are the same instruction where name and number are equal
   int site = 0;
+  bool is_same_as(const Call& other) const { return name == other.name && number == other.number; }
 };
 
 // What a thread waits for.
@@ -63,7 +65,9 @@ struct Thread {
   bool bulk_open = false;
   Order::SyncPoint fenced;    // what it knew at its last fence: a following atomic releases it
   Order::SyncPoint observed;  // what its atomics have found: a following fence acquires it
-  int waits_mbarrier = 0, waits_parity = 0;
+  std::int64_t waits_mbarrier = 0;
+  int waits_parity = 0;
+  const GlobalRange* last_range = nullptr;  // where its last global access was
 };
 
 struct Warp {
@@ -141,10 +145,14 @@ class Cluster {
   void queue(std::function<void()> work) { pending_.push_back(std::move(work)); }
   // Something changed that a failed try_wait could now see.
   void note_progress() { ++progress_; }
-  // Records the fault and leaves this fibre for ever: callers own nothing by then.
-  [[noreturn]] void fail(Thread& t, Fault&& fault);
-  // The same from queued work, which runs on the scheduler.
+  // Records the fault of this thread; `leave` must follow in a statement of its own, so that no temporary is alive.
+  void fail(Thread& t, Fault&& fault);
+  // Leaves a fibre for ever: the cluster ends with the fault, and nothing is unwound.
+  [[noreturn]] void leave();
+  // The fault of queued work, which runs on the scheduler.
   void fail_async(Fault&& fault);
+  // What atomics on one address release and acquire through fences.
+  Order::SyncPoint& atomic_point(std::uint64_t address) { return atomic_points_[address]; }
 
   std::string who(int agent) const;   // "thread 17", "an asynchronous copy"
   std::string where(int site) const;  // " at file.cpp:12", or ""
@@ -152,10 +160,11 @@ class Cluster {
  private:
   friend void run_thread(void*);
   std::uint32_t next_random();
-  bool run_one_round();
+  bool run_one_round(bool fair);
   bool run_warp(Warp& warp);
   void run_lane(Thread& t);
   void find_divergence(Warp& warp);
+  void fail_mismatch(Thread& t, const Thread& other, const char* unit);
   bool run_pending();
   Fault deadlock() const;
   void meet_cluster();
@@ -172,6 +181,7 @@ class Cluster {
   std::uint64_t cluster_phase_ = 0;
   Order::SyncPoint cluster_point_;
   std::vector<std::uint64_t> cluster_arrival_;  // by thread: arrivals made
+  std::unordered_map<std::uint64_t, Order::SyncPoint> atomic_points_;
   std::uint64_t progress_ = 0;
   std::uint64_t random_ = 0;
   std::optional<Fault> fault_;

@@ -20,6 +20,12 @@ class MBarrier {
   std::int64_t bytes_due() const { return bytes_due_; }
   std::uint64_t phase() const { return phase_; }
   int agent() const { return agent_; }  // stands for the copies that complete here
+  void set_initialiser(int thread, Clock when) {
+    initialiser_ = thread;
+    initialised_ = when;
+  }
+  int initialiser() const { return initialiser_; }
+  Clock initialised() const { return initialised_; }
 
   // Whether the phase of this parity is complete: the one in progress has the other parity.
   bool is_complete(int parity) const { return static_cast<int>(phase_ & 1) != (parity & 1); }
@@ -33,7 +39,8 @@ class MBarrier {
  private:
   void finish_phase_if_due();
 
-  int count_ = 0, pending_ = 0, agent_ = -1;
+  int count_ = 0, pending_ = 0, agent_ = -1, initialiser_ = 0;
+  Clock initialised_ = 0;
   std::int64_t bytes_due_ = 0;  // below 0 while copies are ahead of their expect
   std::uint64_t phase_ = 0;
   Order::SyncPoint in_progress_, completed_;

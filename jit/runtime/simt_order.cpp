@@ -11,6 +11,7 @@ Order::Order(int threads_per_block, int blocks)
       thread_count_(threads_per_block * blocks),
       clocks_(static_cast<std::size_t>(thread_count_), 1),
       met_(static_cast<std::size_t>(thread_count_), 0),
+      proxy_fences_(static_cast<std::size_t>(thread_count_), 0),
       rows_(static_cast<std::size_t>(thread_count_)) {}
 
 int Order::new_agent() {

@@ -42,6 +42,9 @@ class Order {
   // An asynchronous agent's work up to `when` becomes visible through the point, or to a thread directly.
   void release_agent(SyncPoint& point, int agent, Clock when);
   void learn(int thread, int agent, Clock when);
+  // A thread's fence.proxy.async: what it wrote up to that clock may be read by TMA and wgmma.
+  void fence_proxy(int thread) { proxy_fences_[static_cast<std::size_t>(thread)] = clock(thread), tick(thread); }
+  Clock proxy_fence(int thread) const { return proxy_fences_[static_cast<std::size_t>(thread)]; }
   static void join(SyncPoint& into, const SyncPoint& from);
 
  private:
@@ -53,6 +56,7 @@ class Order {
   int thread_count_;
   std::vector<Clock> clocks_;               // by agent
   std::vector<Clock> met_;                  // by thread: its clock at its block's last full barrier
+  std::vector<Clock> proxy_fences_;         // by thread
   std::vector<std::shared_ptr<Row>> rows_;  // by thread: what it knows beyond its block's full barriers; may be null
 };
 

@@ -11,7 +11,6 @@ void SharedMemory::reset(std::int64_t bytes) {
   data_.assign(static_cast<std::size_t>(bytes), std::byte{0xa5});
   shadow_.assign(static_cast<std::size_t>(bytes), Byte{});
   reader_sets_.clear();
-  fenced_.clear();
 }
 
 Conflict SharedMemory::check_place(std::int64_t offset, std::int64_t bytes, std::int64_t alignment) const {
@@ -29,10 +28,7 @@ Conflict SharedMemory::check_writer(const Byte& b, std::int64_t at, const Access
     return {Conflict::Kind::race, at, true, b.writer, b.write_site};
   }
   if (who.is_async_proxy && !b.by_proxy && order_->is_thread(b.writer)) {
-    const auto w = static_cast<std::size_t>(b.writer);
-    if (w >= fenced_.size() || fenced_[w] < b.write_clock) {
-      return {Conflict::Kind::proxy, at, true, b.writer, b.write_site};
-    }
+    if (order_->proxy_fence(b.writer) < b.write_clock) return {Conflict::Kind::proxy, at, true, b.writer, b.write_site};
   }
   return {};
 }
@@ -131,13 +127,6 @@ void SharedMemory::set_barrier(std::int64_t offset, std::int64_t bytes, bool is_
     b = Byte{};
     b.is_barrier = is_barrier;
   }
-}
-
-void SharedMemory::fence_proxy(int thread) {
-  const auto t = static_cast<std::size_t>(thread);
-  if (fenced_.size() <= t) fenced_.resize(t + 1, 0);
-  fenced_[t] = order_->clock(thread);
-  order_->tick(thread);
 }
 
 }  // namespace tileweave::runtime::simt

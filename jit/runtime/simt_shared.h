@@ -59,9 +59,6 @@ class SharedMemory {
   void land(std::int64_t offset, std::int64_t bytes, int agent);
   void set_barrier(std::int64_t offset, std::int64_t bytes, bool is_barrier);
 
-  // A thread's fence.proxy.async: its writes so far may be read by the async proxy.
-  void fence_proxy(int thread);
-
  private:
   struct Byte {
     Clock write_clock = 0, read_clock = 0;
@@ -87,7 +84,6 @@ class SharedMemory {
   std::vector<std::byte> data_;
   std::vector<Byte> shadow_;
   std::vector<std::vector<Reader>> reader_sets_;  // readers of one byte that are not ordered among themselves
-  std::vector<Clock> fenced_;                     // by thread: its clock at its last proxy fence
 };
 
 }  // namespace tileweave::runtime::simt

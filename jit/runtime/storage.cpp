@@ -13,14 +13,11 @@ std::shared_ptr<Storage> Storage::allocate(const Device& device, std::int64_t by
                                            const Place& place) {
   std::shared_ptr<Storage> s(new Storage(device, memory, false));
   if (bytes == 0) return s;
-  s->base_ = device.state().allocate(bytes, memory, place);
+  const DeviceState::Allocation a = device.state().allocate(bytes, memory, place);
+  s->base_ = a.base;
   s->bytes_ = bytes;
-  if (s->is_tracked_ && memory == Memory::device) {
-    // Device memory comes from a pool in the order of the default stream: other streams must follow it.
-    StreamState& origin = device.state().default_stream(place);
-    s->used_by_.push_back(&origin);
-    s->last_use_ = &origin;
-  }
+  s->last_use_ = a.origin;
+  if (a.origin != nullptr) s->used_by_.push_back(a.origin);
   return s;
 }
 

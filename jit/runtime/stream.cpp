@@ -18,9 +18,12 @@ double Event::elapsed_ms_since(const Event& start, const Place& place) const {
 }
 
 Stream::Stream(const Device& device, int priority, const Place& place)
-    : Stream(device.state().make_stream(priority, place)) {}
+    : state_(&device.state().make_stream(priority, place)) {}
 Stream Stream::wrap(void* foreign, const Device& device, const Place& place) {
-  return Stream(device.state().wrap_stream(foreign, place));
+  runtime::StreamState& state = device.state().wrap_stream(foreign, place);
+  Stream stream(state);
+  state.release();  // the count that wrap_stream took
+  return stream;
 }
 Stream::Stream(runtime::StreamState& state) noexcept : state_(&state) { state.retain(); }
 Stream::Stream(const Stream& other) noexcept : state_(other.state_) {

@@ -1,0 +1,44 @@
+// A kernel on a CUDA device: a module, a function in it, and the launch.
+// Made by CudaDevice::load; launched by dsl.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tileweave/jit/runtime/cuda_driver.h"
+#include "tileweave/jit/runtime/grid.h"
+#include "tileweave/jit/runtime/launch.h"
+
+namespace tileweave::runtime::cuda {
+
+class CudaDevice;
+
+class CudaKernel final : public LoadedKernel {
+ public:
+  static std::shared_ptr<const LoadedKernel> load(CudaDevice& device, const Binary& binary, const std::string& name,
+                                                  const Place& place);
+  explicit CudaKernel(CudaDevice& device, const std::string& name) : LoadedKernel(name), device_(device) {}
+  ~CudaKernel() override;
+
+  void launch(StreamState& stream, const std::int64_t grid[3], const std::uint64_t* slots, int n,
+              const Place& place) const override;
+
+ private:
+  void load_module(const Binary& binary, const Place& place);
+  void prepare(const Binary& binary, const Place& place);
+  Result call(const GridPlan& plan, StreamHandle stream, void** extra) const;
+  Result call_in_context(const GridPlan& plan, StreamHandle stream, void** extra) const;
+  [[noreturn]] void fail(Result r, StreamState& stream, const Place& place) const;
+
+  CudaDevice& device_;
+  Module module_ = nullptr;
+  Function function_ = nullptr;
+  unsigned threads_ = 1, smem_bytes_ = 0;
+  int cluster_ = 1;
+  GridLimits limits_;
+  // For launches that say more than sizes; empty: the plain launch.
+  LaunchAttribute attributes_[2] = {};
+  unsigned attribute_count_ = 0;
+};
+
+}  // namespace tileweave::runtime::cuda

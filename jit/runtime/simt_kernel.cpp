@@ -1,0 +1,100 @@
+// Loads emulated kernels and launches them: what memory a launch may touch, how many blocks it has.
+// Between the simt devices and the machine.
+#include "tileweave/jit/runtime/simt_kernel.h"
+
+#include <utility>
+#include <vector>
+
+#include "tileweave/jit/base/binary.h"
+#include "tileweave/jit/base/env.h"
+#include "tileweave/jit/base/error.h"
+#include "tileweave/jit/runtime/abi.h"
+#include "tileweave/jit/runtime/elf_loader.h"
+#include "tileweave/jit/runtime/grid.h"
+#include "tileweave/jit/runtime/simt_about.h"
+#include "tileweave/jit/runtime/simt_machine.h"
+
+namespace tileweave::runtime {
+namespace {
+
+// The bytes from the lowest to the highest element that the view reaches; strides may be negative.
+simt::GlobalRange range_of(const simt::About::View& v, const std::uint64_t* slots) {
+  const std::uint64_t* extents = slots + v.slot + 1;
+  const std::uint64_t* strides = extents + v.rank;
+  std::int64_t low = 0, high = 0;
+  for (int i = 0; i < v.rank; ++i) {
+    const auto extent = static_cast<std::int64_t>(extents[i]);
+    if (extent <= 0) return {};
+    const std::int64_t reach = (extent - 1) * static_cast<std::int64_t>(strides[i]);
+    (reach < 0 ? low : high) += reach;
+  }
+  const std::uint64_t base = slots[v.slot];
+  return {base + static_cast<std::uint64_t>(low * v.element_bytes),
+          base + static_cast<std::uint64_t>((high + 1) * v.element_bytes), v.slot};
+}
+
+class SimtKernel final : public LoadedKernel {
+ public:
+  SimtKernel(const Binary& binary, const std::string& name, const Place& place)
+      : LoadedKernel(name),
+        object_(LoadedObject::load(binary.code, simt::simt_symbols())),
+        threads_(binary.threads_per_block),
+        cluster_(binary.cluster),
+        smem_bytes_(binary.smem_bytes) {
+    entry_ = reinterpret_cast<simt::ThreadEntry>(find(binary.entry + ".simt", place));
+    about_ = simt::parse_about(reinterpret_cast<const char* (*)()>(find(binary.entry + ".about", place))());
+  }
+
+  void launch(StreamState&, const std::int64_t grid[3], const std::uint64_t* slots, int n,
+              const Place& place) const override {
+    const GridPlan plan = plan_grid(grid, cluster_, {}, place);
+    if (plan.programs == 0) return;
+    std::vector<std::uint64_t> all(slots, slots + n);
+    for (int i = 0; i < grid_slots; ++i) all.push_back(static_cast<std::uint64_t>(grid[i]));
+    std::vector<simt::GlobalRange> ranges;
+    for (const simt::About::View& v : about_.views) {
+      if (v.slot + slots_of_view(v.rank) <= n) ranges.push_back(range_of(v, slots));
+    }
+    ranges = simt::tidy(std::move(ranges));
+    simt::Grid g;
+    g.kernel = name();
+    g.entry = entry_;
+    g.slots = all.data();
+    g.blocks = static_cast<std::int64_t>(plan.x) * plan.y;
+    g.threads = threads_;
+    g.cluster = cluster_;
+    g.smem_bytes = smem_bytes_;
+    g.seed = env().simt_seed;
+    g.ranges = ranges;
+    g.about = &about_;
+    simt::run_grid(g, place);
+  }
+
+ private:
+  void* find(const std::string& symbol, const Place& place) const {
+    void* f = object_->function(symbol);
+    if (f == nullptr) {
+      throw_launch_error(place, std::string("kernel '") + name() + "': its object has no function '" + symbol + "'",
+                         "the stored object is damaged or not ours; clear the cache and let it be compiled again");
+    }
+    return f;
+  }
+
+  std::unique_ptr<LoadedObject> object_;
+  simt::ThreadEntry entry_ = nullptr;
+  simt::About about_;
+  int threads_, cluster_;
+  std::int64_t smem_bytes_;
+};
+
+}  // namespace
+
+std::shared_ptr<const LoadedKernel> load_simt_kernel(const Binary& binary, const std::string& name,
+                                                     const Place& place) {
+  if (binary.kind != Binary::Kind::elf_object) {
+    throw_launch_error(place, "kernel '" + name + "': the SIMT emulation runs host objects only");
+  }
+  return std::make_shared<const SimtKernel>(binary, name, place);
+}
+
+}  // namespace tileweave::runtime
