@@ -107,7 +107,7 @@ const std::vector<Cpu>& cpus() {
 
 std::uint32_t cpuid(std::uint32_t leaf, std::uint32_t subleaf, Register reg) {
   std::uint32_t out[4] = {};
-  if (leaf == 7 && subleaf > cpuid(7, 0, eax) && subleaf > 0) return 0;
+  if (subleaf > 0 && subleaf > cpuid(leaf, 0, eax)) return 0;
   __get_cpuid_count(leaf, subleaf, &out[0], &out[1], &out[2], &out[3]);
   return out[reg];
 }
