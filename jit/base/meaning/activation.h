@@ -6,6 +6,7 @@
 #pragma once
 
 #include "tileweave/jit/base/meaning/erf.h"
+#include "tileweave/jit/base/meaning/log.h"
 
 namespace tileweave::meaning {
 
@@ -61,7 +62,7 @@ V softplus(const V& x) {
   const V e = exp_of_remainder(r) * power_of_two(shifted) * c(0x1p-64);
   const V q = polynomial(e, 1.0, -0x1.fffff8p-2, 0x1.5553b6p-2, -0x1.ffc59ep-3, 0x1.978b56p-3, -0x1.4a72c6p-3,
                          0x1.ff2976p-4, -0x1.54f2acp-4, 0x1.590208p-5, -0x1.c0a86p-7, 0x1.113c34p-9);
-  return P::fma(e, q, relu(x));
+  return P::fma(e, q, meaning::relu(x));
 }
 
 // x Phi(x), Phi the normal distribution: with t = |x| Phi(-|x|) it is -t below zero and x - t above.
@@ -110,3 +111,80 @@ V gelu_sigmoid(const V& x) {
 }
 
 }  // namespace tileweave::meaning::f32
+
+namespace tileweave::meaning::f64 {
+
+// 2^-128 (1 + exp(z)) for z from -60 to 790.
+template <class V>
+V one_plus_exp(const V& z, const V* low = nullptr) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(z, v); };
+  const V shifted = P::fma(z, c(log2_e), c(magic + bias - 128));
+  const V n = shifted - c(magic + bias - 128);
+  const V short_r = P::fma(n, c(-ln2_low), P::fma(n, c(-ln2_high), z));
+  const V p = exp_of_remainder(low ? short_r + *low : short_r);
+  return P::fma(p, power_of_two(shifted), c(0x1p-128));
+}
+
+template <class V>
+V sigmoid(const V& x) {
+  using P = Prim<V>;
+  const V z = at_least(at_most(-x, 760.0), -50.0);
+  return P::constant(x, 1.0) / one_plus_exp(z) * P::constant(x, 0x1p-128);
+}
+
+template <class V>
+V silu(const V& x) {
+  using P = Prim<V>;
+  const V y = at_least(at_most(x, 40.0), -765.0);
+  const V inside = y / one_plus_exp(-y) * P::constant(x, 0x1p-128);
+  return P::select(x > P::constant(x, 40.0), x, inside);
+}
+
+template <class V>
+V softplus(const V& x) {
+  return meaning::relu(x) + f64::log1p(f64::exp(-Prim<V>::abs(x)));
+}
+
+// By the complementary error function: Phi(-a) = erfc(a / sqrt 2) / 2, the argument in two parts.
+template <class V>
+V gelu(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V a = at_most(P::abs(x), 38.7);
+  const V half_square = c(0.5) * a * a;
+  const V e = exp_of_minus_square(half_square, P::fma(c(0.5) * a, a, -half_square));
+  const Quotient<V> q = erfc_quotient(a * c(0x1.6a09e667f3bcdp-1));
+  const V t = e * a * q.numerator / q.denominator;
+  return P::fma(t, c(-0x1p-513), P::select(x < c(0.0), c(-0.0), x));
+}
+
+template <class V>
+V gelu_tanh(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V y = at_least(at_most(x, 7.5), -21.7);
+  const V square = y * y, square_lost = P::fma(y, y, -square);
+  const double c1_high = 0x1.9884533d44p+0, c1_low = -0x1.35ee5e069876p-41;
+  const double c3_high = 0x1.2444f2a4d8b4bp-4, c3_low = -0x1.6c843a29d1c7p-61;
+  const V w = P::fma(square, c(c3_high), c(c1_high));
+  const V w_lost = P::fma(square, c(c3_high), c(c1_high) - w) +
+                   P::fma(square_lost, c(c3_high), P::fma(square, c(c3_low), c(c1_low)));
+  const V high = -(y * w);
+  const V low = -P::fma(y, w_lost, P::fma(y, w, high));
+  const V inside = y / one_plus_exp(high, &low) * c(0x1p-128);
+  return P::select(x > c(7.5), x, inside);
+}
+
+template <class V>
+V gelu_sigmoid(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V y = at_least(at_most(x, 24.0), -449.5);
+  const V high = y * c(-0x1.b3b645a1cac08p+0);
+  const V low = P::fma(y, c(-0x1.89374bc6a7efap-55), P::fma(y, c(-0x1.b3b645a1cac08p+0), -high));
+  const V inside = y / one_plus_exp(high, &low) * c(0x1p-128);
+  return P::select(x > c(24.0), x, inside);
+}
+
+}  // namespace tileweave::meaning::f64

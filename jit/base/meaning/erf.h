@@ -62,3 +62,67 @@ V erfc(const V& x) {
 }
 
 }  // namespace tileweave::meaning::f32
+
+namespace tileweave::meaning::f64 {
+
+// exp(-square - square_lost) * 2^512 for square up to 800: 2^512 keeps the power normal.
+template <class V>
+V exp_of_minus_square(const V& square, const V& square_lost) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(square, v); };
+  const V shifted = P::fma(square, c(-log2_e), c(magic + bias + 512));
+  const V n = shifted - c(magic + bias + 512);
+  const V minus_r = P::fma(n, c(ln2_low), P::fma(n, c(ln2_high), square)) + square_lost;
+  return exp_of_remainder(-minus_r) * power_of_two(shifted);
+}
+
+// erfc(a) exp(a^2) for 0 <= a <= 27.5 as a quotient.
+template <class V>
+struct Quotient {
+  V numerator, denominator;
+};
+template <class V>
+Quotient<V> erfc_quotient(const V& a) {
+  const V numerator = polynomial(a, 0x1p+0, 0x1.2bbcf5824d63p+1, 0x1.5bf469b59c4fbp+1, 0x1.02bd96d29ac9bp+1,
+                                 0x1.0e6cd0a2492cp+0, 0x1.9d36174e41f7p-2, 0x1.d2cb8f1db3d2fp-4, 0x1.81718a6bd30b5p-6,
+                                 0x1.befd62de2e328p-9, 0x1.4b069ce3fada2p-12, 0x1.e16c6a584a9cbp-17);
+  const V denominator =
+      polynomial(a, 0x1p+0, 0x1.bc2bb004623e7p+1, 0x1.6892e63c578ecp+2, 0x1.6a4b0ae2c82e9p+2, 0x1.f5cd319dee697p+1,
+                 0x1.f867e04179001p+0, 0x1.78bafd9201311p-1, 0x1.a3d9990f39726p-3, 0x1.57e1e06a45b6bp-5,
+                 0x1.8cf7ba74ffbcdp-8, 0x1.255d2f6c2b89cp-11, 0x1.aaa684f3f9733p-16);
+  return {numerator, denominator};
+}
+
+// erfc(a) * 2^512 for 0 <= a <= 27.5.
+template <class V>
+V scaled_erfc(const V& a) {
+  const V square = a * a;
+  const V e = exp_of_minus_square(square, Prim<V>::fma(a, a, -square));
+  const Quotient<V> x = erfc_quotient(a);
+  return e * x.numerator / x.denominator;
+}
+
+template <class V>
+V erf(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V a = P::abs(x);
+  const V s = a * a;
+  const V p = polynomial(s, 0x1.06eba8214db69p-3, -0x1.812746b0379e7p-2, 0x1.ce2f21a042b88p-4, -0x1.b82ce31285a1bp-6,
+                         0x1.565bcd0dbdd9fp-8, -0x1.c02db3d96cd9bp-11, 0x1.f9a321a11726bp-14, -0x1.f4d1df27769bap-17,
+                         0x1.b9def1995c1e6p-20, -0x1.5f1d36a3432d6p-23, 0x1.f7a41127b3015p-27, -0x1.386cbe3634aap-30,
+                         0x1.058f112169862p-34);
+  const V small = P::fma(a, p, a);
+  const V large = P::fma(scaled_erfc(at_most(a, 6.0)), c(-0x1p-512), c(1.0));
+  return copy_sign(P::select(a < c(1.0), small, large), x);
+}
+
+template <class V>
+V erfc(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V scaled = scaled_erfc(at_most(P::abs(x), 27.5));
+  return P::select(x < c(0.0), P::fma(scaled, c(-0x1p-512), c(2.0)), scaled * c(0x1p-512));
+}
+
+}  // namespace tileweave::meaning::f64

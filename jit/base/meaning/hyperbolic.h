@@ -55,3 +55,46 @@ V cosh(const V& x) {
 }
 
 }  // namespace tileweave::meaning::f32
+
+namespace tileweave::meaning::f64 {
+
+template <class V>
+V half_exp_of_abs(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V y = at_most(P::abs(x), 711.0);
+  const V shifted = P::fma(y, c(log2_e), c(magic + bias - 4));
+  const V n = shifted - c(magic + bias - 4);
+  const V r = P::fma(n, c(-ln2_low), P::fma(n, c(-ln2_high), y));
+  return exp_of_remainder(r) * power_of_two(shifted) * c(8.0);
+}
+
+// By e = exp(2|x|) - 1: tanh = e / (e + 2).
+template <class V>
+V tanh(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V a = at_most(P::abs(x), 25.0);
+  const V e = f64::expm1(a + a);
+  return copy_sign(P::select(a < c(0x1p-30), a, e / (e + c(2.0))), x);
+}
+
+// By e = exp(|x|) - 1 up to 1: sinh = (e + e / (e + 1)) / 2.
+template <class V>
+V sinh(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V a = P::abs(x);
+  const V e = f64::expm1(at_most(a, 1.0));
+  const V small = P::select(a < c(0x1p-30), a, c(0.5) * (e + e / (e + c(1.0))));
+  const V h = half_exp_of_abs(x);
+  return copy_sign(P::select(a < c(1.0), small, h - c(0.25) / h), x);
+}
+
+template <class V>
+V cosh(const V& x) {
+  const V h = half_exp_of_abs(x);
+  return h + Prim<V>::constant(x, 0.25) / h;
+}
+
+}  // namespace tileweave::meaning::f64

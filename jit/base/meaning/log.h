@@ -5,7 +5,20 @@
 // rounding error of the large part carried along. Q: Remez exchange weighted for relative error of the logarithm.
 #pragma once
 
-#include "tileweave/jit/base/meaning/primitives.h"
+#include "tileweave/jit/base/meaning/two_parts.h"
+
+namespace tileweave::meaning {
+
+// The values at and beyond the ends of a logarithm's domain (0, inf).
+template <class V>
+V log_ends(const V& x, const V& inside) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V finite = P::select(x < c(infinity), inside, x);
+  return P::select(x > c(0.0), finite, P::select(x == c(0.0), c(-infinity), c(not_a_number)));
+}
+
+}  // namespace tileweave::meaning
 
 namespace tileweave::meaning::f32 {
 
@@ -23,15 +36,6 @@ LogParts<V> log_parts(const V& x) {
   const V m = P::from_bits((above_root_half & P::uint_constant(x, 0x007fffff)) + P::uint_constant(x, 0x3f3504f3));
   const V e = P::to_float(P::ashr(P::as_signed(above_root_half), 23));
   return {P::select(is_denormal, e - P::constant(x, 23.0), e), m - P::constant(x, 1.0)};
-}
-
-// The values at and beyond the ends of a logarithm's domain (0, inf).
-template <class V>
-V log_ends(const V& x, const V& inside) {
-  using P = Prim<V>;
-  const auto c = [&](double v) { return P::constant(x, v); };
-  const V finite = P::select(x < c(infinity), inside, x);
-  return P::select(x > c(0.0), finite, P::select(x == c(0.0), c(-infinity), c(not_a_number)));
 }
 
 // e ln 2 + log(1 + f); `lost` is a small addend to f.
@@ -102,3 +106,100 @@ V log1p(const V& x) {
 }
 
 }  // namespace tileweave::meaning::f32
+
+namespace tileweave::meaning::f64 {
+
+template <class V>
+struct LogParts {
+  V exponent, fraction;
+};
+template <class V>
+LogParts<V> log_parts(const V& x) {
+  using P = Prim<V>;
+  const auto is_denormal = x < P::constant(x, 0x1p-1022);
+  const V y = P::select(is_denormal, x * P::constant(x, 0x1p52), x);
+  const auto root_half = P::uint_constant(x, 0x3fe6a09e667f3bcd);
+  const auto above = P::bits(y) - root_half;
+  const V m = P::from_bits((above & P::uint_constant(x, 0x000fffffffffffff)) + root_half);
+  const V e = P::to_float(P::ashr(P::as_signed(above), 52));
+  return {P::select(is_denormal, e - P::constant(x, 52.0), e), m - P::constant(x, 1.0)};
+}
+
+// log2 of 2^e (1 + f + f_low) in two parts, error 2^-65: e + 2/ln2 (s + s^3 g(s^2)) with s = f / (2 + f).
+template <class V>
+TwoParts<V> log2_of_parts(const V& e, const V& f, const V& f_low) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(f, v); };
+  const auto [d, d_lost] = sum_of(c(2.0), f);
+  const V inverse = c(1.0) / d;
+  const V s = f * inverse;
+  const V s_low = (P::fma(-s, d_lost + f_low, P::fma(-s, d, f)) + f_low) * inverse;
+  const V t = s * s;
+  const V t_low = P::fma(s + s, s_low, P::fma(s, s, -t));
+  const V tail =
+      P::fma(t,
+             polynomial(t, 0x1.2776c50ef9bfcp-1, 0x1.a61762a7aeddep-2, 0x1.484b13d6ace62p-2, 0x1.0c9a853af7deep-2,
+                        0x1.c68ee95d6d874p-3, 0x1.8a09b831b2369p-3, 0x1.58fcc41296148p-3, 0x1.61f126063aad3p-3),
+             c(0x1.d27f05548af0cp-55));
+  const auto [g, g_low] = sum_of(c(0x1.ec709dc3a03fdp-1), tail);
+  const auto [cube, cube_lost] = product_of(s, t);
+  const V cube_low = P::fma(s, t_low, P::fma(s_low, t, cube_lost));
+  const auto [b, b_lost] = product_of(cube, g);
+  const V b_low = P::fma(cube, g_low, P::fma(cube_low, g, b_lost));
+  const auto [a, a_lost] = product_of(s, c(0x1.71547652b82fep+1));
+  const V a_low = P::fma(s, c(0x1.777d0ffda0d24p-55), P::fma(s_low, c(0x1.71547652b82fep+1), a_lost));
+  const auto [first, first_lost] = sum_of(e, a);
+  const auto [second, second_lost] = sum_of(first, b);
+  return sum_of(second, (first_lost + second_lost) + (a_low + b_low));
+}
+
+template <class V>
+TwoParts<V> log2_in_two_parts(const V& x) {
+  const LogParts<V> p = log_parts(x);
+  return log2_of_parts(p.exponent, p.fraction, Prim<V>::constant(x, 0.0));
+}
+
+// A logarithm to base 2 times log 2 in another base, itself in two parts.
+template <class V>
+V in_base(const TwoParts<V>& log2, double high, double low) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(log2.high, v); };
+  const auto [product, lost] = product_of(log2.high, c(high));
+  return product + P::fma(log2.low, c(high), P::fma(log2.high, c(low), lost));
+}
+
+template <class V>
+V log(const V& x) {
+  return log_ends(x, in_base(log2_in_two_parts(x), 0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56));
+}
+
+template <class V>
+V log2(const V& x) {
+  return log_ends(x, log2_in_two_parts(x).high);
+}
+
+template <class V>
+V log10(const V& x) {
+  return log_ends(x, in_base(log2_in_two_parts(x), 0x1.34413509f79ffp-2, -0x1.9dc1da994fd21p-59));
+}
+
+template <class V>
+V log1p(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const auto is_huge = x > c(0x1p500);
+  const V y = P::select(is_huge, x * c(0x1p-300), x);
+  const auto above = P::bits(y + c(1.0)) - P::uint_constant(x, 0x3fe6a09e667f3bcd);
+  const auto exponent = P::ashr(P::as_signed(above), 52);
+  const V s = P::from_bits(P::uint_constant(x, 0x3ff0000000000000) - P::shl(P::as_unsigned(exponent), 52));
+  const V f = P::fma(y, s, s - c(1.0));
+  const V lost = P::fma(y, s, (s - c(1.0)) - f);
+  const V e = P::to_float(exponent);
+  const TwoParts<V> parts = log2_of_parts(P::select(is_huge, e + c(300.0), e), f, lost);
+  const V inside = in_base(parts, 0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56);
+  const V finite = P::select(x < c(infinity), inside, x);
+  const V r = P::select(x > c(-1.0), finite, P::select(x == c(-1.0), c(-infinity), c(not_a_number)));
+  return P::select(P::abs(x) < c(0x1p-60), x, r);
+}
+
+}  // namespace tileweave::meaning::f64

@@ -6,25 +6,9 @@
 
 #include "tileweave/jit/base/meaning/exp.h"
 #include "tileweave/jit/base/meaning/log.h"
+#include "tileweave/jit/base/meaning/two_parts.h"
 
 namespace tileweave::meaning {
-
-// A value and what its rounding lost.
-template <class V>
-struct TwoParts {
-  V high, low;
-};
-// a + b where |a| >= |b| or a = 0.
-template <class V>
-TwoParts<V> sum_of(const V& a, const V& b) {
-  const V sum = a + b;
-  return {sum, b - (sum - a)};
-}
-template <class V>
-TwoParts<V> product_of(const V& a, const V& b) {
-  const V product = a * b;
-  return {product, Prim<V>::fma(a, b, -product)};
-}
 
 // From |x|^y to x^y: signs, poles and the cases that C defines.
 template <class V>
@@ -90,3 +74,19 @@ V pow(const V& x, const V& y) {
 }
 
 }  // namespace tileweave::meaning::f32
+
+namespace tileweave::meaning::f64 {
+
+template <class V>
+V pow(const V& x, const V& y) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V a = P::abs(x);
+  const auto log = log2_in_two_parts(a);
+  const V log_high = P::select(a == c(0.0), c(-infinity), P::select(a == c(infinity), a, log.high));
+  const V high = y * log_high;
+  const V low = P::select(P::abs(high) < c(2048.0), P::fma(y, log.low, P::fma(y, log_high, -high)), c(0.0));
+  return pow_cases(x, y, exp2_of_parts(high, low));
+}
+
+}  // namespace tileweave::meaning::f64
