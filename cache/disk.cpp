@@ -181,15 +181,19 @@ void DiskStore::write_profile_text(const Key& key) {
 }
 
 int DiskStore::publish(const std::string& temporary, const Key& key) {
-  const int dir = version_.get();
   const std::string path = entry_path(key);
-  int result = ::linkat(dir, temporary.c_str(), dir, path.c_str(), 0);
+  int error = put_in_place(temporary, path);
   // A directory may be missing, or be removed again by `tileweave cache gc` between the two steps.
-  for (int attempt = 0; result != 0 && errno == ENOENT && attempt < 3; ++attempt) {
-    if (const int error = make_directories(key)) return error;
-    result = ::linkat(dir, temporary.c_str(), dir, path.c_str(), 0);
+  for (int attempt = 0; error == ENOENT && attempt < 3; ++attempt) {
+    error = make_directories(key);
+    if (error == 0) error = put_in_place(temporary, path);
   }
-  if (result == 0) return 0;
+  return error;
+}
+
+int DiskStore::put_in_place(const std::string& temporary, const std::string& path) {
+  const int dir = version_.get();
+  if (::linkat(dir, temporary.c_str(), dir, path.c_str(), 0) == 0) return 0;
   if (errno == EEXIST) return replace_if_odd(temporary, path);
   if (errno != EPERM && errno != ENOTSUP && errno != EXDEV && errno != EMLINK && errno != ENOSYS) return errno;
   // A file system without hard links.
@@ -216,6 +220,8 @@ void DiskStore::report_write_fault(int error) {
   } else if (is_read_only(error)) {
     writable_.store(false, std::memory_order_relaxed);
     reporter_.warn_once(Warning::read_only, reason + "; the cache is only read from here on");
+  } else if (error == ENOENT) {
+    reporter_.log(reason);  // somebody deletes the cache while we use it, which is their right
   } else {
     reporter_.warn_once(Warning::not_stored, reason);
   }

@@ -56,7 +56,8 @@ class DiskStore final : public Store {
   void write_profile_text(const Key& key);
   int write_temporary(const std::string& name, std::span<const std::byte> bytes);
   int publish(const std::string& temporary, const Key& key);
-  int replace_if_odd(const std::string& temporary, const std::string& final_path);
+  int put_in_place(const std::string& temporary, const std::string& path);
+  int replace_if_odd(const std::string& temporary, const std::string& path);
   void report_write_fault(int error);
   void unlink_if_unchanged(const std::string& path, const struct stat& before);
   void maybe_sweep(std::uint64_t bytes_written);

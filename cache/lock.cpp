@@ -79,7 +79,8 @@ LockFile::Outcome LockFile::try_lock(std::uint64_t byte) {
   if (descriptor_ < 0) return Outcome::failed;
   const int error = set_lock(descriptor_, F_WRLCK, byte);
   if (error == 0) return Outcome::held;
-  return error == EAGAIN || error == EACCES ? Outcome::busy : Outcome::failed;
+  // Linux says EAGAIN for a lock that somebody holds. EACCES would be a policy's refusal: no waiting ends that.
+  return error == EAGAIN ? Outcome::busy : Outcome::failed;
 }
 
 void LockFile::prepare() { LockRegistry::instance(); }
