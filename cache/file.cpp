@@ -69,14 +69,13 @@ File open_beneath(int directory, const char* path, int flags, mode_t mode) {
   return open_at(directory, path, flags, mode);
 }
 
-int read_whole(int descriptor, std::span<std::byte> bytes) {
-  off_t at = 0;
+int read_whole(int descriptor, std::span<std::byte> bytes, std::uint64_t at) {
   while (!bytes.empty()) {
-    const ssize_t n = retried([&] { return ::pread(descriptor, bytes.data(), bytes.size(), at); });
+    const ssize_t n = retried([&] { return ::pread(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(at)); });
     if (n < 0) return errno;
     if (n == 0) return file_too_short;
     bytes = bytes.subspan(static_cast<std::size_t>(n));
-    at += n;
+    at += static_cast<std::uint64_t>(n);
   }
   return 0;
 }

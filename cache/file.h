@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
@@ -43,10 +44,10 @@ File open_at(int directory, const char* path, int flags, mode_t mode = 0);
 // As open_at, and no component of `path` may be a link or lead out of `directory` (where the kernel can promise that).
 File open_beneath(int directory, const char* path, int flags, mode_t mode = 0);
 
-// Fills `bytes` from the start of the file by pread into private memory: a mapping could be cut short under our feet
+// Fills `bytes` from offset `at` of the file by pread into private memory: a mapping could be cut short under our feet
 // and raise SIGBUS. 0, an errno, or `file_too_short`.
 constexpr int file_too_short = -1;
-int read_whole(int descriptor, std::span<std::byte> bytes);
+int read_whole(int descriptor, std::span<std::byte> bytes, std::uint64_t at = 0);
 
 // 0 or an errno. Never raises SIGXFSZ: a file-size limit that is in the way is EFBIG.
 int write_whole(int descriptor, std::span<const std::byte> bytes);

@@ -56,7 +56,9 @@ std::optional<std::string> link_target(int link) {
 
 class Walk {
  public:
-  Walk(const std::string& path, const TrustPolicy& policy, bool create) : policy_(policy), create_(create) {
+  enum class Target { directory, file };
+  Walk(const std::string& path, const TrustPolicy& policy, bool create, Target target)
+      : policy_(policy), create_(create), target_(target) {
     push_components(rest_, path);
   }
 
@@ -117,6 +119,7 @@ class Walk {
     struct stat info = {};
     if (::fstat(next.get(), &info) != 0) return stop(path + ": " + error_text(errno));
     if (S_ISLNK(info.st_mode)) return follow(next, info, path);
+    if (rest_.empty() && target_ == Target::file) return open_file(name, path);
     if (!S_ISDIR(info.st_mode)) return stop(path + " is not a directory");
     if (!rest_.empty()) {
       if (const auto why = distrust_ancestor(info, path, policy_.user)) return stop(*why);
@@ -124,6 +127,17 @@ class Walk {
     here_ = std::move(next);
     here_path_ = path;
     return true;
+  }
+
+  // Ends the walk: the answer stands in result_.
+  bool open_file(const std::string& name, const std::string& path) {
+    File file = open_at(here_.get(), name.c_str(), O_RDONLY | O_NONBLOCK);
+    struct stat info = {};
+    if (!file || ::fstat(file.get(), &info) != 0) return stop(path + ": " + error_text(errno));
+    if (!S_ISREG(info.st_mode)) return stop(path + " is not a regular file");
+    if (const auto why = distrust(info, path, policy_)) return stop(*why);
+    result_ = {std::move(file), {}, false};
+    return false;
   }
 
   bool follow(const File& link, const struct stat& info, const std::string& path) {
@@ -140,6 +154,7 @@ class Walk {
 
   const TrustPolicy& policy_;
   const bool create_;
+  const Target target_;
   std::vector<std::string> rest_;
   File here_;
   std::string here_path_, refusal_;
@@ -170,7 +185,17 @@ std::optional<std::string> distrust(const struct stat& info, const std::string& 
 
 OpenedDirectory open_trusted(const std::string& path, const TrustPolicy& policy, bool create) {
   if (path.empty() || path.front() != '/') return {File(), "'" + path + "' is not an absolute path", false};
-  return Walk(path, policy, create).run();
+  return Walk(path, policy, create, Walk::Target::directory).run();
+}
+
+OpenedDirectory open_trusted_file(const std::string& path, const TrustPolicy& policy) {
+  if (path.empty() || path.front() != '/') return {File(), "'" + path + "' is not an absolute path", false};
+  OpenedDirectory opened = Walk(path, policy, false, Walk::Target::file).run();
+  struct stat info = {};
+  if (opened.directory && ::fstat(opened.directory.get(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    return {File(), path + " is a directory", false};  // only "/" itself gets here
+  }
+  return opened;
 }
 
 OpenedDirectory open_trusted_child(int parent, const std::string& name, const std::string& path_of_parent,

@@ -29,7 +29,7 @@ struct TrustPolicy {
 std::optional<std::string> distrust(const struct stat& info, const std::string& path, const TrustPolicy& policy);
 
 struct OpenedDirectory {
-  File directory;       // open for reading, or empty
+  File directory;       // open for reading, or empty (a file where a file was asked for)
   std::string refusal;  // why it is empty
   bool absent = false;  // it is empty because nothing is there
 };
@@ -39,6 +39,9 @@ struct OpenedDirectory {
 // among them belong to root or the user, and what they lead to is checked the same way. The last directory satisfies
 // `policy`. `create`: make missing directories, private to the user.
 OpenedDirectory open_trusted(const std::string& path, const TrustPolicy& policy, bool create);
+
+// The same for a regular file, all directories being ancestors.
+OpenedDirectory open_trusted_file(const std::string& path, const TrustPolicy& policy);
 
 // A directory below one that is already trusted; real, and satisfying the policy.
 OpenedDirectory open_trusted_child(int parent, const std::string& name, const std::string& path_of_parent,

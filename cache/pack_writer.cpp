@@ -1,0 +1,150 @@
+// Writing packs: collect the keys, sort them, copy entry by entry, then index and footer; durable before it is renamed.
+// See pack.h.
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <utility>
+
+#include "tileweave/cache/bytes.h"
+#include "tileweave/cache/pack.h"
+#include "tileweave/cache/pack_format.h"
+#include "tileweave/jit/base/error.h"
+
+namespace tileweave::cache {
+namespace {
+
+struct Item {
+  Key key;
+  Store* source;
+};
+
+std::vector<Item> sorted_items(std::span<Store* const> sources) {
+  std::vector<Item> items;
+  for (Store* source : sources) {
+    source->visit([&](const EntryInfo& info) {
+      items.push_back({info.key, source});
+      return true;
+    });
+  }
+  const auto blob_of = [](const Item& item) { return text_of(item.key.blob()); };
+  std::ranges::stable_sort(items, [&](const Item& a, const Item& b) {
+    return std::pair(a.key.address(), blob_of(a)) < std::pair(b.key.address(), blob_of(b));
+  });
+  const auto repeated = std::ranges::unique(items, {}, blob_of);
+  items.erase(repeated.begin(), repeated.end());
+  return items;
+}
+
+// The file being written; removed unless it was kept.
+class Output {
+ public:
+  explicit Output(const std::string& path) : path_(path), temporary_(path + "." + random_name(8) + ".tmp") {
+    file_ = open_at(AT_FDCWD, temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0644);
+    if (!file_) fail(errno);
+  }
+  ~Output() {
+    if (file_) ::unlink(temporary_.c_str());
+  }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  void write(std::span<const std::byte> bytes) {
+    if (const int error = write_whole(file_.get(), bytes)) fail(error);
+  }
+  void rewrite_start(std::span<const std::byte> bytes) {
+    if (::lseek(file_.get(), 0, SEEK_SET) != 0) fail(errno);
+    write(bytes);
+  }
+  void keep() {
+    if (::fsync(file_.get()) != 0) fail(errno);
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
+    if (const int error = file_.close()) fail(error);
+    const std::size_t slash = path_.rfind('/');
+    const std::string parent = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+    const File directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (directory) (void)::fsync(directory.get());  // the content is safe; at worst the old name survives a power cut
+  }
+
+ private:
+  [[noreturn]] void fail(int error) {
+    throw_cache_error("cannot write " + path_ + ": " + error_text(error), "check the directory's space and rights");
+  }
+  std::string path_, temporary_;
+  File file_;
+};
+
+struct Index {
+  std::map<std::string, PackProfile> profiles;
+  std::vector<std::byte> rows;
+  std::uint64_t count = 0, end = pack_header_bytes;
+
+  void add(const Key& key, std::span<const std::byte> entry) {
+    PackProfile& p = profiles[key.profile_id()];
+    if (p.entries++ == 0) p.text = key.profile().text();
+    ByteWriter out(rows);
+    out.u64(key.address().high);
+    out.u64(key.address().low);
+    out.u64(end);
+    out.u64(entry.size());
+    out.bytes(sha256(entry));
+    end += entry.size();
+    ++count;
+  }
+  std::vector<std::byte> bytes() const {
+    std::vector<std::byte> all;
+    ByteWriter out(all);
+    for (const auto& [id, p] : profiles) {
+      out.text(id);
+      out.u64(p.entries);
+      out.u32(static_cast<std::uint32_t>(p.text.size()));
+      out.text(p.text);
+    }
+    out.bytes(rows);
+    return all;
+  }
+};
+
+std::vector<std::byte> header_bytes(const Index& index, std::uint64_t index_bytes) {
+  std::vector<std::byte> header;
+  ByteWriter out(header);
+  out.text(pack_magic);
+  out.u32(format_number);
+  out.u32(pack_header_bytes);
+  out.u64(index.count);
+  out.u64(index.profiles.size());
+  out.u64(index.end);
+  out.u64(index_bytes);
+  return header;
+}
+
+}  // namespace
+
+PackSummary write_pack(std::span<Store* const> sources, const std::string& path) {
+  const std::vector<Item> items = sorted_items(sources);
+  Output output(path);
+  Index index;
+  output.write(std::vector<std::byte>(pack_header_bytes));
+  for (const Item& item : items) {
+    const auto entry = item.source->get(item.key);
+    if (!entry) continue;  // evicted or damaged since it was listed
+    const std::vector<std::byte> bytes = encode_entry(item.key, *entry, 0);
+    index.add(item.key, bytes);
+    output.write(bytes);
+  }
+  const std::vector<std::byte> index_bytes = index.bytes();
+  std::vector<std::byte> covered = header_bytes(index, index_bytes.size());
+  const std::vector<std::byte> header = covered;
+  covered.insert(covered.end(), index_bytes.begin(), index_bytes.end());
+  const Sha256 digest = sha256(covered);
+  output.write(index_bytes);
+  output.write(digest);
+  output.rewrite_start(header);
+  output.keep();
+  return {index.count, index.end + index_bytes.size() + pack_footer_bytes, hex_of(digest)};
+}
+
+}  // namespace tileweave::cache
