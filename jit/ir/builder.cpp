@@ -316,6 +316,28 @@ Op* Builder::open_control(OpId expected) const {
   return op;
 }
 
+Value* Builder::remake(const Op& op, std::span<Value* const> operands, Place p) {
+  if (is_elementwise(op.id)) return elementwise(op.id, operands, p);
+  switch (op.id) {
+    case OpId::convert:
+      return convert(operands[0], op.results[0]->type.elem, p, op.attrs.get_int(AttrKey::saturate) != 0);
+    case OpId::bitcast:
+      return bitcast(operands[0], op.results[0]->type.elem, p);
+    case OpId::broadcast:
+      return broadcast(operands[0], op.attrs.get_list(AttrKey::extents), p);
+    case OpId::expand_dims:
+      return expand_dims(operands[0], static_cast<int>(op.attrs.get_int(AttrKey::axis)), p);
+    case OpId::reshape:
+      return reshape(operands[0], op.attrs.get_list(AttrKey::extents), p);
+    case OpId::trans: {
+      const auto& perm = op.attrs.get_list(AttrKey::perm);
+      return trans(operands[0], std::vector<int>(perm.begin(), perm.end()), p);
+    }
+    default:
+      return pure(op.id, {operands.begin(), operands.end()}, op.attrs, {&op.results[0]->type, 1}, p);
+  }
+}
+
 // --- the general form
 
 Op* Builder::insert(OpId id, std::vector<Value*> operands, Attrs attrs, std::vector<Type> results, Place p) {

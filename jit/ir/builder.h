@@ -90,6 +90,9 @@ class Builder {
   void while_condition(Value* flag, Place p = {});  // ends the condition region, begins the body
   void end_while();
 
+  // A pure op like `op` on other operands; folds and reuses as the functions above do.
+  Value* remake(const Op& op, std::span<Value* const> operands, Place p);
+
   // --- the general form, for passes and the parser: no folding, no reuse. Result types are inferred where they can be.
   Op* insert(OpId id, std::vector<Value*> operands, Attrs attrs, std::vector<Type> results, Place p);
   // Enters / leaves a region of an inserted op.

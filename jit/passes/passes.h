@@ -24,9 +24,10 @@ void canonicalize(ir::Function& f);
 // must see what every backend sees.
 void expand_composed(ir::Function& f);
 
-// Requires: expanded. Ensures: a * b + c with the product used once and recorded in the same expression
-// (options.contract) is fma. Never touches products made by expand_composed. Why not LLVM's contract flag: every
-// backend must see the same fma.
+// Requires: recorded or promoted, not expanded. Ensures: (options.contract) a floating product whose only use is an
+// addition or subtraction of the same region is one fma with it. Why here: before promote_vars a product kept in a Var
+// is no part of a later expression, and before expand_composed what functions are composed of is not there yet. Why not
+// LLVM's contract flag: every backend must see the same fma. The rule reads the IR alone, so equal text has equal fmas.
 void contract_fma(ir::Function& f);
 
 // Requires: promoted. Ensures: loads, stores and `inside` that provably lie within the view have inbounds=1 / are
