@@ -30,16 +30,18 @@ std::optional<std::int64_t> small_constant(const Value* v) {
   return n > -large && n < large ? std::optional(n) : std::nullopt;
 }
 
-bool is_never_negative(const Value* v) {
-  return v->def != nullptr &&
-         (v->def->id == OpId::extent || v->def->id == OpId::program_id || v->def->id == OpId::num_programs);
-}
-
 // extent / c, for an extent (never negative) and a positive constant.
 bool is_quotient(const Value* v, std::int64_t c) {
   const Op* d = v->def;
   if (d == nullptr || (d->id != OpId::div && d->id != OpId::floor_div) || c <= 0) return false;
   return made_by(d->operands[0], OpId::extent) != nullptr && small_constant(d->operands[1]) == c;
+}
+
+bool is_never_negative(const Value* v) {
+  const Op* d = v->def;
+  if (d == nullptr) return false;
+  if (d->id == OpId::div || d->id == OpId::floor_div) return is_quotient(v, small_constant(d->operands[1]).value_or(0));
+  return d->id == OpId::extent || d->id == OpId::program_id || d->id == OpId::num_programs;
 }
 
 class Bounds {
