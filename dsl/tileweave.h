@@ -1,0 +1,21 @@
+// Everything a user needs: #include <tileweave/tileweave.h>, namespace tw = tileweave.
+// The language (kernels, tiles, fusion groups, tensor expressions), the host side, and the library of ops.
+#pragma once
+
+#include "tileweave/dsl/control.h"
+#include "tileweave/dsl/dot.h"
+#include "tileweave/dsl/fusion_group.h"
+#include "tileweave/dsl/gradient.h"
+#include "tileweave/dsl/grid.h"
+#include "tileweave/dsl/kernel.h"
+#include "tileweave/dsl/math.h"
+#include "tileweave/dsl/memory.h"
+#include "tileweave/dsl/reduce.h"
+#include "tileweave/dsl/shape.h"
+#include "tileweave/dsl/tensor.h"
+#include "tileweave/dsl/tensor_expr.h"
+#include "tileweave/jit/base/error.h"
+#include "tileweave/jit/runtime/device.h"
+#include "tileweave/jit/runtime/dlpack.h"
+#include "tileweave/jit/runtime/stream.h"
+#include "tileweave/ops/ops.h"

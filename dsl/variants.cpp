@@ -1,0 +1,188 @@
+// Finds a variant by its key; on a miss records the kernel (once for each set of constants), sets the facts of the
+// launch's views, and asks the JIT. Past the budget the generic variant serves, with one warning.
+#include "tileweave/dsl/variants.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "tileweave/dsl/recorder.h"
+#include "tileweave/jit/base/env.h"
+#include "tileweave/jit/base/error.h"
+#include "tileweave/jit/jit.h"
+
+namespace tileweave::launch {
+namespace {
+
+std::atomic<LogSink> log_sink{nullptr};
+
+bool same(Key a, const std::vector<std::uint64_t>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(std::uint64_t)) == 0;
+}
+
+// FNV-1a over words: only to skip entries; keys are always compared whole.
+std::uint64_t hash_of(Key key) {
+  std::uint64_t h = 0xcbf29ce484222325u;
+  for (const std::uint64_t w : key) h = (h ^ w) * 0x100000001b3u;
+  return h;
+}
+
+ir::Options unpack_options(std::uint64_t word) {
+  ir::Options o;
+  o.warps = static_cast<int>(word & 0xffff);
+  o.stages = static_cast<int>(word >> 16 & 0xffff);
+  o.fast_math = (word >> 32 & 1) != 0;
+  o.contract = (word >> 33 & 1) != 0;
+  o.checked = (word >> 34 & 1) != 0 || env().check;
+  o.debug = std::max(static_cast<int>(word >> 35 & 3), static_cast<int>(env().debug));
+  return o;
+}
+
+std::string context_of(const Request& q) {
+  const std::string constants = q.text == nullptr ? "" : q.text(q.text_object);
+  return "kernel '" + q.kernel.name() + "'" + (constants.empty() ? "" : " with " + constants);
+}
+
+ir::Function record_once(const Request& q) {
+  record::Recorder r(q.kernel.name(), q.kernel.place());
+  const record::Scope scope(r);
+  q.body();
+  r.finish();
+  return std::move(r.function);
+}
+
+ir::Function record(const Request& q) {
+  ir::Function f = record_once(q);
+  if (env().check && ir::to_text(f) != ir::to_text(record_once(q))) {
+    throw_record_error(q.kernel.place(), "kernel '" + q.kernel.name() + "' records differently the second time",
+                       "its lambda reads something that changes: pass it as a tw::Const or tw::Scalar parameter");
+  }
+  return f;
+}
+
+// Which facts of a view differ from those it had in the variant before.
+std::string changed_facts(std::uint64_t now, std::uint64_t before) {
+  const std::uint64_t d = now ^ before;
+  std::string s;
+  const auto add = [&](bool is, const char* name) {
+    if (is) s += (s.empty() ? "" : ", ") + std::string(name);
+  };
+  add((d & 0xff) != 0, "which stride is 1");
+  add((d & 0xff00) != 0, "which strides are 0");
+  add((d & 0xff0000) != 0, "16-byte alignment of strides");
+  add((d >> 24 & 1) != 0, "16-byte alignment of the base");
+  add((d >> 25 & 1) != 0, "32-bit offsets");
+  add((d >> 26 & 1) != 0, "overlap with another view");
+  return s;
+}
+
+}  // namespace
+
+void set_log_sink(LogSink sink) { log_sink = sink; }
+
+void log(bool is_warning, const std::string& line) {
+  if (const LogSink sink = log_sink) return sink(is_warning, line);
+  if (is_warning || env().cache_log) {
+    std::fprintf(stderr, "tileweave: %s%s\n", is_warning ? "warning: " : "", line.c_str());
+  }
+}
+
+std::uint64_t pack_facts(const ir::ViewFacts& f) {
+  return f.unit_stride | std::uint64_t{f.zero_stride} << 8 | std::uint64_t{f.aligned_stride} << 16 |
+         std::uint64_t{f.aligned_base} << 24 | std::uint64_t{f.offsets_fit_32} << 25 | std::uint64_t{f.may_alias} << 26;
+}
+
+ir::ViewFacts unpack_facts(std::uint64_t w) {
+  ir::ViewFacts f;
+  f.unit_stride = static_cast<std::uint8_t>(w);
+  f.zero_stride = static_cast<std::uint8_t>(w >> 8);
+  f.aligned_stride = static_cast<std::uint8_t>(w >> 16);
+  f.aligned_base = (w >> 24 & 1) != 0;
+  f.offsets_fit_32 = (w >> 25 & 1) != 0;
+  f.may_alias = (w >> 26 & 1) != 0;
+  return f;
+}
+
+std::uint64_t generic_facts() {
+  ir::ViewFacts f;
+  f.may_alias = true;
+  return pack_facts(f);
+}
+
+const runtime::LoadedKernel* Variants::find(Key key) const {
+  const Entry* last = last_.load(std::memory_order_acquire);
+  if (last != nullptr && same(key, last->key)) return last->kernel.get();
+  const std::uint64_t hash = hash_of(key);
+  for (const Entry* e = newest_.load(std::memory_order_acquire); e != nullptr; e = e->next) {
+    if (e->hash == hash && same(key, e->key)) {
+      last_.store(e, std::memory_order_release);
+      return e->kernel.get();
+    }
+  }
+  return nullptr;
+}
+
+int Variants::count() const {
+  const std::lock_guard lock(mutex_);
+  return compiled_;
+}
+
+Variants::Group& Variants::group_of(const Request& q) {
+  const Key prefix = q.key.first(static_cast<std::size_t>(q.facts_at));
+  for (const auto& g : groups_) {
+    if (same(prefix, g->prefix)) return *g;
+  }
+  groups_.push_back(std::make_unique<Group>(Group{{prefix.begin(), prefix.end()}, record(q), {}, 0, nullptr}));
+  return *groups_.back();
+}
+
+std::shared_ptr<const runtime::LoadedKernel> Variants::compile(const Request& q, const Group& group,
+                                                               std::span<const std::uint64_t> facts) const {
+  ir::Function f = group.recorded.clone();
+  f.options = unpack_options(q.key[1]);
+  std::size_t next = 0;
+  for (ir::Param& p : f.params) {
+    if (p.value->type.is_view()) p.facts = unpack_facts(facts[next++]);
+  }
+  return jit::get(f, q.device);
+}
+
+void Variants::publish(Key key, std::shared_ptr<const runtime::LoadedKernel> kernel) {
+  entries_.push_back(std::make_unique<Entry>(Entry{
+      hash_of(key), {key.begin(), key.end()}, std::move(kernel), newest_.load(std::memory_order_relaxed)}));
+  newest_.store(entries_.back().get(), std::memory_order_release);
+  last_.store(entries_.back().get(), std::memory_order_release);
+}
+
+const runtime::LoadedKernel& Variants::make(const Request& q) {
+  const std::lock_guard lock(mutex_);
+  if (const runtime::LoadedKernel* found = find(q.key)) return *found;  // another thread made it
+  const ErrorContext context(context_of(q));
+  Group& group = group_of(q);
+  const Key facts = q.key.subspan(static_cast<std::size_t>(q.facts_at));
+  if (group.variants >= q.kernel.variant_budget()) {
+    if (group.generic == nullptr) {
+      const std::vector<std::uint64_t> generic(facts.size(), generic_facts());
+      group.generic = compile(q, group, generic);
+      ++compiled_;
+      log(true, "kernel '" + q.kernel.name() + "' has used its budget of " + std::to_string(q.kernel.variant_budget()) +
+                    " layout variants; other layouts run the generic one, which is slower");
+    }
+    publish(q.key, group.generic);
+    return *group.generic;
+  }
+  std::shared_ptr<const runtime::LoadedKernel> kernel = compile(q, group, facts);
+  ++compiled_;
+  ++group.variants;
+  for (std::size_t i = 0; i < group.last_facts.size(); ++i) {
+    if (facts[i] == group.last_facts[i]) continue;
+    log(false, "kernel '" + q.kernel.name() + "': variant " + std::to_string(group.variants) + ": argument " +
+                   std::to_string(q.view_numbers[i]) + " differs in " + changed_facts(facts[i], group.last_facts[i]));
+  }
+  group.last_facts.assign(facts.begin(), facts.end());
+  publish(q.key, kernel);
+  return *kernel;
+}
+
+}  // namespace tileweave::launch
