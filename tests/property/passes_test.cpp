@@ -49,7 +49,7 @@ TEST_CASE("the identities hold for every element type") {
                               .max_elements = 64,
                               .special = 60,
                               .composed = false,
-                              .reductions = false,
+                              .reductions = 0,
                               .control = false,
                               .pointers = false,
                               .dots = false};

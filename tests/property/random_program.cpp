@@ -456,6 +456,10 @@ class Grower {
 
   void step() {
     ++made_;
+    if (dice_.chance(options_.reductions)) {
+      keep(reduction());
+      return;
+    }
     const std::size_t kind = dice_.below(100);
     if (kind < 45)
       keep(elementwise());
@@ -463,8 +467,6 @@ class Grower {
       keep(convert());
     else if (kind < 67)
       keep(shape());
-    else if (kind < 73 && options_.reductions)
-      keep(reduction());
     else if (kind < 75 && options_.dots)
       keep(dot());
     else if (kind < 80)

@@ -12,7 +12,7 @@ struct RandomOptions {
   std::int64_t max_elements = 128;  // of a tile
   int special = 10;                 // percent of operands that are 0, 1, -1, a power of two, or the other operand
   bool composed = true;             // exp, erf, ...
-  bool reductions = true;
+  int reductions = 6;               // percent of ops; 0 for none
   bool control = true;
   bool pointers = true;
   bool dots = true;

@@ -84,7 +84,8 @@ TEST_CASE("an infinity of f8e5m2 does not come back from f32") {
   Function f = parse(
       "func \"k\"(%0: view<f8e5m2, 1>) {\n%2 = constant {value = 0} : i64\n"
       "%3 = load %0, %2 {extents = [2], pad = 0} : f8e5m2[2]\n"
-      "%4 = convert %3 : f32[2]\n%5 = convert %4 : f8e5m2[2]\n%6 = minimum %5, %5 : f8e5m2[2]\nstore %0, %2, %6\n}\n");
+      "%4 = convert %3 : f32[2]\n%5 = convert %4 : f8e5m2[2]\n%6 = minimum %3, %3 : f8e5m2[2]\n"
+      "%7 = maximum %5, %6 : f8e5m2[2]\nstore %0, %2, %7\n}\n");
   passes::canonicalize(f);
   f8e5m2 x[] = {f8e5m2::from_bits(0x7c), f8e5m2(1.5f)};
   const std::uint64_t slots[] = {reinterpret_cast<std::uint64_t>(x), 2, 1};
