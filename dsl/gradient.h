@@ -69,18 +69,17 @@ struct Flows {
 template <ir::OpId Op>
 struct Gradient;
 // A row's d(...) with the incoming gradient g, the result y and the operands a, b, c.
-#define TILEWEAVE_OP(id, arity, types, algebra, meaning, llvm, gradient, ulp, text)                 \
-  template <>                                                                                       \
-  struct Gradient<ir::OpId::id> {                                                                   \
-    template <class G, class Y, class A, class B = Zero, class C = Zero>                            \
-    static constexpr auto flows([[maybe_unused]] const G& g, [[maybe_unused]] const Y& y,           \
-                                [[maybe_unused]] const A& a, [[maybe_unused]] const B& b = {},      \
-                                [[maybe_unused]] const C& c = {}) {                                 \
-      [[maybe_unused]] constexpr GradientWhere where{};                                             \
-      [[maybe_unused]] constexpr Zero zero{};                                                       \
-      constexpr Flows d{};                                                                          \
-      return gradient;                                                                              \
-    }                                                                                               \
+#define TILEWEAVE_OP(id, arity, types, algebra, meaning, llvm, gradient, ulp, text)                                    \
+  template <>                                                                                                          \
+  struct Gradient<ir::OpId::id> {                                                                                      \
+    template <class G, class Y, class A, class B = Zero, class C = Zero>                                               \
+    static constexpr auto flows([[maybe_unused]] const G& g, [[maybe_unused]] const Y& y, [[maybe_unused]] const A& a, \
+                                [[maybe_unused]] const B& b = {}, [[maybe_unused]] const C& c = {}) {                  \
+      [[maybe_unused]] constexpr GradientWhere where{};                                                                \
+      [[maybe_unused]] constexpr Zero zero{};                                                                          \
+      constexpr Flows d{};                                                                                             \
+      return gradient;                                                                                                 \
+    }                                                                                                                  \
   };
 #include "tileweave/jit/ir/ops.def"
 

@@ -91,9 +91,9 @@ class Number {
 };
 
 template <class T, class U>
-concept NumberFor = (FloatElem<T> && (std::is_arithmetic_v<U> || NarrowFloatType<U>)) ||
-                    (IntElem<T> && std::is_integral_v<U> && !std::same_as<U, bool>) ||
-                    (BoolElem<T> && std::same_as<U, bool>);
+concept NumberFor =
+    (FloatElem<T> && (std::is_arithmetic_v<U> || NarrowFloatType<U>)) ||
+    (IntElem<T> && std::is_integral_v<U> && !std::same_as<U, bool>) || (BoolElem<T> && std::same_as<U, bool>);
 
 template <int parameter, class T, bool specialized>
 class ScalarArg {
@@ -308,7 +308,8 @@ TILEWEAVE_REFUSED("a kernel's lambda captures nothing: pass the value as a tw::C
 int kernel(std::string_view, F);
 template <detail::PlainLambda F>
   requires(std::is_empty_v<F> && !detail::signature_of<F>::good)
-TILEWEAVE_REFUSED("a kernel's lambda returns void and takes tw::View, tw::Scalar, tw::Specialized or tw::Const parameters")
+TILEWEAVE_REFUSED(
+    "a kernel's lambda returns void and takes tw::View, tw::Scalar, tw::Specialized or tw::Const parameters")
 int kernel(std::string_view, F);
 template <detail::PlainLambda F>
   requires(std::is_empty_v<F> && detail::signature_of<F>::good && !detail::signature_of<F>::fits)
@@ -316,7 +317,8 @@ TILEWEAVE_REFUSED("too many kernel parameters: they take at most 500 slots of 8 
 int kernel(std::string_view, F);
 template <class F>
   requires(!detail::PlainLambda<F>)
-TILEWEAVE_REFUSED("a kernel's lambda needs a type for every parameter (no auto): make the kernel a variable template instead")
+TILEWEAVE_REFUSED(
+    "a kernel's lambda needs a type for every parameter (no auto): make the kernel a variable template instead")
 int kernel(std::string_view, F);
 
 }  // namespace tileweave

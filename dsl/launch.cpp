@@ -59,18 +59,22 @@ void Frame::check_written(int number, const runtime::AnyTensor& t) const {
 }
 
 void Frame::view(int number, const runtime::AnyTensor& t, int rank, Dtype elem, bool is_written) {
-  if (!t.defined()) refuse(number, "is an empty handle, not a tensor", "make one, e.g. with tw::Tensor<T>::empty(device, {n})");
+  if (!t.defined())
+    refuse(number, "is an empty handle, not a tensor", "make one, e.g. with tw::Tensor<T>::empty(device, {n})");
   if (t.rank() != rank) {
-    refuse(number, "has " + std::to_string(t.rank()) + " axes, extents " + runtime::to_string(t.extents()) +
-                       "; its parameter is a view of rank " + std::to_string(rank),
+    refuse(number,
+           "has " + std::to_string(t.rank()) + " axes, extents " + runtime::to_string(t.extents()) +
+               "; its parameter is a view of rank " + std::to_string(rank),
            "reshape the tensor, or give the kernel a view of that rank");
   }
   if (!(t.device() == stream_.device())) {
-    runtime::require_reachable(t, stream_, "kernel '" + kernel_.name() + "': argument " + std::to_string(number), place_);
+    runtime::require_reachable(t, stream_, "kernel '" + kernel_.name() + "': argument " + std::to_string(number),
+                               place_);
   }
   const auto base = reinterpret_cast<std::uintptr_t>(t.data());
   if (base == 0 && t.size() != 0) {
-    refuse(number, "has " + std::to_string(t.size()) + " elements at a null pointer", "give tw::wrap the memory's address");
+    refuse(number, "has " + std::to_string(t.size()) + " elements at a null pointer",
+           "give tw::wrap the memory's address");
   }
   if (is_written) check_written(number, t);
   strided(number, t, t.data(), rank, t.extents().begin(), t.strides().begin(), elem, is_written);
@@ -100,8 +104,8 @@ void Frame::strided(int number, const runtime::AnyTensor& t, const void* data, i
   // Which axis runs fastest matters; a second axis of stride 1 has extent 1 or is read twice.
   if (rank > 0 && ((unit >> (rank - 1)) & 1) != 0) unit = std::uint64_t{1} << (rank - 1);
   fits = fits && low >= -int32_limit && high <= int32_limit;
-  key_[facts_at_ + view_count_] =
-      unit | zero << 8 | aligned << 16 | static_cast<std::uint64_t>(base % 16 == 0) << 24 | static_cast<std::uint64_t>(fits) << 25;
+  key_[facts_at_ + view_count_] = unit | zero << 8 | aligned << 16 | static_cast<std::uint64_t>(base % 16 == 0) << 24 |
+                                  static_cast<std::uint64_t>(fits) << 25;
   const bool empty = t.size() == 0;
   seen_[view_count_] = {&t, empty ? 0 : base + static_cast<std::uintptr_t>(low * bytes),
                         empty ? 0 : base + static_cast<std::uintptr_t>((high + 1) * bytes), number, is_written};
@@ -129,8 +133,9 @@ void Frame::run(const Grid& grid, const Body& record, std::string (*text)(const 
   }
   for (int i = 0; i < 3; ++i) {
     if (grid[i] < 0) {
-      throw_launch_error(place_, "kernel '" + kernel_.name() + "': the grid has " + std::to_string(grid[i]) +
-                                     " programs along axis " + std::to_string(i),
+      throw_launch_error(place_,
+                         "kernel '" + kernel_.name() + "': the grid has " + std::to_string(grid[i]) +
+                             " programs along axis " + std::to_string(i),
                          "a grid's axes are zero or more");
     }
   }
@@ -152,7 +157,8 @@ void Frame::run(const Grid& grid, const Body& record, std::string (*text)(const 
 
 record::Raw add_view(Dtype elem, int rank, bool is_const) {
   record::Recorder& r = record::current({});
-  return r.wrap(r.function.add_param(ir::Type::view(elem, rank, is_const), "p" + std::to_string(r.function.params.size())));
+  return r.wrap(
+      r.function.add_param(ir::Type::view(elem, rank, is_const), "p" + std::to_string(r.function.params.size())));
 }
 
 record::Raw add_scalar(Dtype elem) {

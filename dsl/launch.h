@@ -20,7 +20,8 @@ std::int64_t launch_count();
 
 namespace launch {
 
-// How many layout variants a kernel may have for each set of element types and constants, before it runs its generic one.
+// How many layout variants a kernel may have for each set of element types and constants, before it runs its generic
+// one.
 inline constexpr int default_variant_budget = 16;
 
 // A callable by reference: what records the kernel's body.
@@ -62,7 +63,8 @@ class KernelState {
 // One launch on the caller's stack. Arguments are given in the order of the kernel's parameters.
 class Frame {
  public:
-  Frame(const KernelState& kernel, const Stream& stream, const Options& options, int constant_words, const Place& place);
+  Frame(const KernelState& kernel, const Stream& stream, const Options& options, int constant_words,
+        const Place& place);
 
   // A tensor for a view of this rank; checked. `number` is the parameter's, from 1.
   void view(int number, const runtime::AnyTensor& t, int rank, Dtype elem, bool is_written);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tileweave/dsl/tile.h"
+#include "tileweave/jit/base/error.h"
 #include "tileweave/jit/runtime/npy.h"
 #include "tileweave/jit/runtime/random.h"
 #include "tileweave/jit/runtime/tensor.h"
@@ -192,7 +193,8 @@ class Tensor : public NodeBase<Tensor<T>> {
 };
 
 namespace detail {
-runtime::AnyTensor load_npy_as(const std::string& path, Dtype dtype, const Device& device, Memory memory, const Place& p);
+runtime::AnyTensor load_npy_as(const std::string& path, Dtype dtype, const Device& device, Memory memory,
+                               const Place& p);
 }
 
 template <class T>

@@ -19,9 +19,9 @@ runtime::AnyTensor load_npy_as(const std::string& path, Dtype dtype, const Devic
   // NumPy has no bf16 and fp8: they travel as the unsigned integer of their size.
   const bool as_bits = dtype_bytes(dtype) == dtype_bytes(t.dtype()) && is_unsigned(t.dtype()) && is_narrow_float(dtype);
   if (as_bits) return t.view_as(dtype, p);
-  throw_launch_error(p, path + " holds " + std::string(dtype_name(t.dtype())) + ", the tensor is of " +
-                            std::string(dtype_name(dtype)),
-                     "load it as what it is and convert it with .to<T>()");
+  throw_launch_error(
+      p, path + " holds " + std::string(dtype_name(t.dtype())) + ", the tensor is of " + std::string(dtype_name(dtype)),
+      "load it as what it is and convert it with .to<T>()");
 }
 }  // namespace detail
 
@@ -61,9 +61,10 @@ Dims broadcast_extents(const Request& q) {
       continue;
     }
     if (!(t->device() == first->device())) {
-      throw_launch_error(q.place, "tensor expression: one operand is on " + first->device().name() + ", another on " +
-                                      t->device().name(),
-                         "move one with .to(device)");
+      throw_launch_error(
+          q.place,
+          "tensor expression: one operand is on " + first->device().name() + ", another on " + t->device().name(),
+          "move one with .to(device)");
     }
     const int rank = std::max(out.rank(), t->rank());
     Dims joined = Dims::filled(rank, 1);
@@ -71,9 +72,10 @@ Dims broadcast_extents(const Request& q) {
       const int a = i - (rank - out.rank()), b = i - (rank - t->rank());
       const index_t x = a < 0 ? 1 : out[a], y = b < 0 ? 1 : t->extent(b);
       if (x != y && x != 1 && y != 1) {
-        throw_launch_error(q.place, "tensor expression: extents " + runtime::to_string(out) + " and " +
-                                        runtime::to_string(t->extents()) + " do not broadcast: axis " +
-                                        std::to_string(i) + " has " + std::to_string(x) + " and " + std::to_string(y),
+        throw_launch_error(q.place,
+                           "tensor expression: extents " + runtime::to_string(out) + " and " +
+                               runtime::to_string(t->extents()) + " do not broadcast: axis " + std::to_string(i) +
+                               " has " + std::to_string(x) + " and " + std::to_string(y),
                            "the extents of an axis are equal, or one of them is 1");
       }
       joined[i] = x == 1 ? y : x;
@@ -134,7 +136,8 @@ void record_body(const Request& q, int rank, const Blocks& blocks) {
   for (int l = 0; l < q.leaf_count; ++l) {
     const Leaf& leaf = q.leaves[l];
     dtypes.push_back(leaf.dtype);
-    leaves.push_back(leaf.tensor != nullptr ? launch::add_view(leaf.dtype, rank, true) : launch::add_scalar(leaf.dtype));
+    leaves.push_back(leaf.tensor != nullptr ? launch::add_view(leaf.dtype, rank, true)
+                                            : launch::add_scalar(leaf.dtype));
   }
   std::vector<index_t> extents(static_cast<std::size_t>(rank), 1);
   extents.back() = blocks.columns;
@@ -250,8 +253,9 @@ void evaluate_into(const AnyTensor& out, const Request& q) {
   const Dims extents = broadcast_extents(q);
   if (!out.defined()) throw_launch_error(q.place, "assign: the target is an empty handle, not a tensor");
   if (!(out.extents() == extents)) {
-    throw_launch_error(q.place, "assign: the target has extents " + runtime::to_string(out.extents()) +
-                                    ", the expression " + runtime::to_string(extents),
+    throw_launch_error(q.place,
+                       "assign: the target has extents " + runtime::to_string(out.extents()) + ", the expression " +
+                           runtime::to_string(extents),
                        "assign to a tensor or view of the expression's shape");
   }
   if (runtime::may_overlap_itself(out)) {
@@ -260,8 +264,9 @@ void evaluate_into(const AnyTensor& out, const Request& q) {
   for (int l = 0; l < q.leaf_count; ++l) {
     const AnyTensor* t = q.leaves[l].tensor;
     if (t == nullptr || runtime::is_same_view(out, *t) || !runtime::may_overlap(out, *t)) continue;
-    throw_launch_error(q.place, "assign: the target, " + leaf_name(out) + ", overlaps an operand, " + leaf_name(*t) +
-                                    ", and is not the same view",
+    throw_launch_error(q.place,
+                       "assign: the target, " + leaf_name(out) + ", overlaps an operand, " + leaf_name(*t) +
+                           ", and is not the same view",
                        "assign to a new tensor, then copy");
   }
   run(q, out);

@@ -23,7 +23,8 @@ struct Leaf {
 // Gives recording its leaves: the loaded blocks and the scalar parameters.
 class Context {
  public:
-  Context(const record::Raw* leaves, const Dtype* dtypes, const Place& p) : place(p), leaves_(leaves), dtypes_(dtypes) {}
+  Context(const record::Raw* leaves, const Dtype* dtypes, const Place& p)
+      : place(p), leaves_(leaves), dtypes_(dtypes) {}
   Place place;
   record::Raw tensor() { return leaves_[next_++]; }
   record::Raw literal(const record::Literal&, Dtype want) {

@@ -149,8 +149,8 @@ std::shared_ptr<const runtime::LoadedKernel> Variants::compile(const Request& q,
 }
 
 void Variants::publish(Key key, std::shared_ptr<const runtime::LoadedKernel> kernel) {
-  entries_.push_back(std::make_unique<Entry>(Entry{
-      hash_of(key), {key.begin(), key.end()}, std::move(kernel), newest_.load(std::memory_order_relaxed)}));
+  entries_.push_back(std::make_unique<Entry>(
+      Entry{hash_of(key), {key.begin(), key.end()}, std::move(kernel), newest_.load(std::memory_order_relaxed)}));
   newest_.store(entries_.back().get(), std::memory_order_release);
   last_.store(entries_.back().get(), std::memory_order_release);
 }

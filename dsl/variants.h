@@ -1,5 +1,5 @@
-// Variants: the compiled forms of one kernel by key, found without a lock; the slow path records, specialises, compiles.
-// Behind launch.h; a key is words: device, options, constants, then one word of facts for each view.
+// Variants: the compiled forms of one kernel by key, found without a lock; the slow path records, specialises,
+// compiles. Behind launch.h; a key is words: device, options, constants, then one word of facts for each view.
 #pragma once
 
 #include <atomic>
