@@ -130,14 +130,15 @@ void Identities::order(OpId id, Operands& v) {
   if (swap) std::swap(v[0], v[1]);
 }
 
-// An op on values that were all broadcast from one shape is done in that shape.
+// An op on values that were all broadcast from one shape, or from scalars, is done in that shape.
 Value* Identities::sink_broadcast(const Op& op, const Operands& v) {
-  const Type* small = nullptr;
+  const Type* small = nullptr;  // the largest shape that something was broadcast from
   for (const Value* x : v) {
     if (const Op* d = made_by(x, OpId::broadcast)) {
       const Type& t = d->operands[0]->type;
-      if (small != nullptr && (small->rank != t.rank || small->extents != t.extents)) return nullptr;
-      small = &t;
+      const bool differ = small != nullptr && (small->rank != t.rank || small->extents != t.extents);
+      if (differ && small->rank != 0 && t.rank != 0) return nullptr;
+      if (small == nullptr || small->rank == 0) small = &t;
     } else if (!is_constant(x)) {
       return nullptr;
     }
