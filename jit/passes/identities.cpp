@@ -47,9 +47,10 @@ std::optional<double> exact_reciprocal(const Value* v) {
   const double c = host::to_double(*bits, v->type.elem);
   int exponent = 0;
   if (!std::isfinite(c) || std::fabs(std::frexp(c, &exponent)) != 0.5) return std::nullopt;
-  const double smallest = v->type.elem == Dtype::f32 ? 0x1p-126 : 0x1p-1022;
-  const double reciprocal = 1 / c;
-  return std::isfinite(reciprocal) && std::fabs(reciprocal) >= smallest ? std::optional(reciprocal) : std::nullopt;
+  const double reciprocal = 1 / c, magnitude = std::fabs(reciprocal);
+  const bool f32 = v->type.elem == Dtype::f32;
+  const bool normal = magnitude >= (f32 ? 0x1p-126 : 0x1p-1022) && magnitude <= (f32 ? 0x1p127 : 0x1p1023);
+  return normal ? std::optional(reciprocal) : std::nullopt;
 }
 
 std::optional<OpId> opposite(OpId id) {

@@ -61,6 +61,8 @@ TEST_CASE("identities that are not exact for some input are not applied") {
   CHECK(simplified("%6 = lt %3, %3 : bool[4]\n%9 = bit_not %6 : bool[4]\n", "bool") == "constant");
   CHECK(simplified(constant("%6", "3.0", "f32[4]") + "%9 = div %3, %6 : f32[4]\n") == "div");
   CHECK(simplified(constant("%6", "1e-42", "f32[4]") + "%9 = div %3, %6 : f32[4]\n") == "div");
+  CHECK(simplified(constant("%6", "7.174648137343064e-43", "f32[4]") + "%9 = div %3, %6 : f32[4]\n") ==
+        "div");  // 2^140 is none
   CHECK(simplified("%6 = convert %3 : f16[4]\n%9 = convert %6 : f32[4]\n") == "convert");
   CHECK(simplified("%6 = convert %4 : f32[4]\n%9 = convert %6 : i32[4]\n", "i32") == "convert");
 }
