@@ -45,6 +45,12 @@ void run_thread(void* argument) {
   Thread& t = *static_cast<Thread*>(argument);
   Cluster& c = *t.block->cluster;
   c.grid().entry(c.grid().slots);
+  if (t.bulk_open || !t.bulk_groups.empty()) {
+    t.call.name = "the end of the kernel";
+    c.fail(t, {"the kernel ends while bulk stores may still read shared memory", "end with bulk_wait or bulk_wait_read",
+               t.call.site, 0, 0, ""});
+    c.leave();
+  }
   t.wait = Wait::ended;
   ++t.warp->ended;
   --c.alive_;

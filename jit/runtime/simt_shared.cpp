@@ -34,14 +34,15 @@ Conflict SharedMemory::check_writer(const Byte& b, std::int64_t at, const Access
 }
 
 Conflict SharedMemory::check_readers(const Byte& b, std::int64_t at, const Accessor& who) const {
-  if (who.is_atomic && b.read_atomic) return {};
-  const auto is_unordered = [&](int agent, Clock when) {
-    return agent >= 0 && agent != who.agent && !order_->is_before(agent, when, who.thread);
+  const auto is_unordered = [&](const Reader& r) {
+    return r.agent >= 0 && r.agent != who.agent && !(who.is_atomic && r.is_atomic) &&
+           !order_->is_before(r.agent, r.when, who.thread);
   };
-  if (is_unordered(b.reader, b.read_clock)) return {Conflict::Kind::race, at, false, b.reader, b.read_site};
+  const Reader last{b.reader, b.read_clock, b.read_site, b.read_atomic};
+  if (is_unordered(last)) return {Conflict::Kind::race, at, false, last.agent, last.site};
   if (b.more_readers >= 0) {
     for (const Reader& r : reader_sets_[static_cast<std::size_t>(b.more_readers)]) {
-      if (is_unordered(r.agent, r.when)) return {Conflict::Kind::race, at, false, r.agent, r.site};
+      if (is_unordered(r)) return {Conflict::Kind::race, at, false, r.agent, r.site};
     }
   }
   return {};
@@ -65,15 +66,14 @@ void SharedMemory::note_read(Byte& b, const Accessor& who) {
       reader_sets_.emplace_back();
     }
     auto& set = reader_sets_[static_cast<std::size_t>(b.more_readers)];
-    std::erase_if(set, [&](const Reader& r) {
-      return r.agent == b.reader || r.agent == who.agent || order_->is_before(r.agent, r.when, who.thread);
-    });
-    set.push_back({b.reader, b.read_clock, b.read_site});
+    std::erase_if(
+        set, [&](const Reader& r) { return r.agent == who.agent || order_->is_before(r.agent, r.when, who.thread); });
+    set.push_back({b.reader, b.read_clock, b.read_site, b.read_atomic});
   }
+  b.read_atomic = who.is_atomic && (b.reader != who.agent || b.read_atomic);  // a plain read of its own still counts
   b.reader = who.agent;
   b.read_clock = order_->clock(who.agent);
   b.read_site = who.site;
-  b.read_atomic = who.is_atomic;
 }
 
 void SharedMemory::note_write(Byte& b, const Accessor& who) {

@@ -71,6 +71,7 @@ class SharedMemory {
     int agent;
     Clock when;
     int site;
+    bool is_atomic;
   };
 
   Conflict check_writer(const Byte& b, std::int64_t at, const Accessor& who) const;
