@@ -86,8 +86,10 @@ Memory::Memory(const Program& p) {
     buffers_.back().assign(2 * margin + static_cast<std::size_t>((r.high - r.low + 1) * bytes), canary);
     bases_.back() = margin + static_cast<std::size_t>(-r.low * bytes);
     std::byte* base = buffers_.back().data() + bases_.back();
+    std::size_t next = 0;
     for_each_offset(a, [&](std::int64_t offset) {
-      const std::uint64_t bits = interesting_bits(t.elem, dice.bits());
+      const std::uint64_t random = dice.bits();
+      const std::uint64_t bits = a.elements.empty() ? interesting_bits(t.elem, random) : a.elements[next++];
       std::memcpy(base + offset * bytes, &bits, static_cast<std::size_t>(bytes));
     });
     slots_.push_back(reinterpret_cast<std::uint64_t>(base));

@@ -17,6 +17,7 @@ struct Argument {
   ir::Extents extents;
   ir::Extents strides;
   bool is_output = false;
+  std::vector<std::uint64_t> elements;  // bits in row-major order; empty: from the program's seed
   // Of a scalar: its slot.
   std::uint64_t scalar = 0;
 };
