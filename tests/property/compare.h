@@ -24,7 +24,9 @@ Executor after(std::vector<std::function<void(ir::Function&)>> passes, ir::Stage
 std::optional<std::string> compare(const Program& p, const Executor& a, const Executor& b);
 
 // The interpreter, after `prepare`, against a backend: elements that hang on a reduction may differ by as much as
-// another order of summation allows (Interpreter::bound_at). `prepare` is what the backend does before it lowers.
+// another order of summation allows (Interpreter::bound_at). `prepare` is what the backend does up to contract_fma:
+// expansion changes no bit, but the bounds are carried through a composed function as a whole and not through the bit
+// arithmetic that it is made of.
 std::optional<std::string> compare_with_interpreter(const Program& p, const std::function<void(ir::Function&)>& prepare,
                                                     const Executor& backend);
 
