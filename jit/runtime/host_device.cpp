@@ -16,6 +16,7 @@
 #include "tileweave/jit/runtime/cpu_target.h"
 #include "tileweave/jit/runtime/device_state.h"
 #include "tileweave/jit/runtime/host_pool.h"
+#include "tileweave/jit/runtime/simt_kernel.h"
 
 namespace tileweave::runtime {
 namespace {
@@ -125,6 +126,7 @@ class HostDevice final : public DeviceState {
   }
 
   std::shared_ptr<const LoadedKernel> load(const Binary& binary, const std::string& name, const Place& place) override {
+    if (kind() == DeviceKind::simt && binary.target == target()) return load_simt_kernel(binary, name, place);
     if (kind() != DeviceKind::cpu || binary.kind != Binary::Kind::elf_object) {
       throw_launch_error(place, "kernel '" + name + "' for " + binary.target + " cannot be loaded on " + this->name(),
                          "compile it for " + target());

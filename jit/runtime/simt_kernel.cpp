@@ -35,12 +35,13 @@ simt::GlobalRange range_of(const simt::About::View& v, const std::uint64_t* slot
 
 class SimtKernel final : public LoadedKernel {
  public:
-  SimtKernel(const Binary& binary, const std::string& name, const Place& place)
+  SimtKernel(const Binary& binary, const std::string& name, const Place& place, std::uint64_t seed)
       : LoadedKernel(name),
         object_(LoadedObject::load(binary.code, simt::simt_symbols())),
         threads_(binary.threads_per_block),
         cluster_(binary.cluster),
-        smem_bytes_(binary.smem_bytes) {
+        smem_bytes_(binary.smem_bytes),
+        seed_(seed) {
     entry_ = reinterpret_cast<simt::ThreadEntry>(find(binary.entry + ".simt", place));
     about_ = simt::parse_about(reinterpret_cast<const char* (*)()>(find(binary.entry + ".about", place))());
   }
@@ -64,7 +65,7 @@ class SimtKernel final : public LoadedKernel {
     g.threads = threads_;
     g.cluster = cluster_;
     g.smem_bytes = smem_bytes_;
-    g.seed = env().simt_seed;
+    g.seed = seed_ != 0 ? seed_ : env().simt_seed;
     g.ranges = ranges;
     g.about = &about_;
     simt::run_grid(g, place);
@@ -85,16 +86,17 @@ class SimtKernel final : public LoadedKernel {
   simt::About about_;
   int threads_, cluster_;
   std::int64_t smem_bytes_;
+  std::uint64_t seed_;
 };
 
 }  // namespace
 
-std::shared_ptr<const LoadedKernel> load_simt_kernel(const Binary& binary, const std::string& name,
-                                                     const Place& place) {
+std::shared_ptr<const LoadedKernel> load_simt_kernel(const Binary& binary, const std::string& name, const Place& place,
+                                                     std::uint64_t seed) {
   if (binary.kind != Binary::Kind::elf_object) {
     throw_launch_error(place, "kernel '" + name + "': the SIMT emulation runs host objects only");
   }
-  return std::make_shared<const SimtKernel>(binary, name, place);
+  return std::make_shared<const SimtKernel>(binary, name, place, seed);
 }
 
 }  // namespace tileweave::runtime

@@ -15,9 +15,9 @@ namespace tileweave::property {
 
 struct SimtOptions {
   std::string target = "simt:sm_90a";
-  std::uint64_t seed = 0;                            // of the order of warps
-  std::function<void(llvm::Module&)> mutate;         // changes the lowered module: a planted mistake
-  std::function<void(const llvm::Module&)> observe;  // sees the lowered module
+  std::uint64_t seed = 0;                                 // of the order of warps
+  std::function<void(llvm::Module&)> mutate = {};         // changes the lowered module: a planted mistake
+  std::function<void(const llvm::Module&)> observe = {};  // sees the lowered module
 };
 Executor simt_executor(SimtOptions options = {});
 
