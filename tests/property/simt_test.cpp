@@ -5,6 +5,7 @@
 #include "tests/property/compare.h"
 #include "tests/property/random_program.h"
 #include "tests/property/simt_executor.h"
+#include "tests/property/sweep.h"
 
 using namespace tileweave;
 using namespace tileweave::property;
@@ -19,7 +20,22 @@ void check_programs(std::uint64_t first, std::uint64_t count, const RandomOption
   CHECK_MESSAGE(!failure, failure.value_or(""));
 }
 
+void check_sweep(const std::vector<SweepCase>& cases) {
+  REQUIRE(!cases.empty());
+  const Executor emulated = simt_executor();
+  for (const SweepCase& c : cases) {
+    const auto difference = compare_with_interpreter(c.program, prepare_for_backend, emulated);
+    CHECK_MESSAGE(!difference, c.name << ": " << difference.value_or(""));
+  }
+}
+
 }  // namespace
+
+TEST_CASE("every op row and element type on edge values") { check_sweep(elementwise_sweep()); }
+
+TEST_CASE("every conversion on edge values") { check_sweep(conversion_sweep()); }
+
+TEST_CASE("every reduction of edge values") { check_sweep(reduction_sweep()); }
 
 TEST_CASE("random programs on simt:sm_90a") { check_programs(100'001, 200, {}, {}); }
 
