@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/property/compare.h"
+#include "tests/property/gpu_kernels.h"
 #include "tests/property/random_program.h"
 #include "tests/property/simt_executor.h"
 #include "tests/property/sweep.h"
@@ -30,6 +31,16 @@ void check_sweep(const std::vector<SweepCase>& cases) {
 }
 
 }  // namespace
+
+TEST_CASE("kernels as users write them, in several orders of warps") {
+  for (const std::uint64_t seed : {0u, 1u, 2u}) {
+    const Executor emulated = simt_executor({.seed = seed});
+    for (const SweepCase& c : gpu_kernels()) {
+      const auto difference = compare_with_interpreter(c.program, prepare_for_backend, emulated);
+      CHECK_MESSAGE(!difference, c.name << ": " << difference.value_or(""));
+    }
+  }
+}
 
 TEST_CASE("every op row and element type on edge values") { check_sweep(elementwise_sweep()); }
 
