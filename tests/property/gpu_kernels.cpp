@@ -144,6 +144,17 @@ SweepCase transpose(Dtype t, std::int64_t m, std::int64_t n, std::int64_t block)
   return k.take({(m + block - 1) / block, (n + block - 1) / block, 1});
 }
 
+// z = x^T + y: one operand changes its layout through shared memory.
+SweepCase add_transposed(Dtype t, std::int64_t n) {
+  Kernel k("add transposed " + std::string(dtype_name(t)));
+  Value *x = k.input(t, {n, n}), *y = k.input(t, {n, n}), *z = k.output(t, {n, n});
+  Value *row = k.program(0, 64), *column = k.program(1, 64);
+  const int perm[] = {1, 0};
+  Value* v = k.b.trans(k.load(x, {column, row}, {64, 64}), perm);
+  k.store(z, {row, column}, k.b.elementwise(OpId::add, {v, k.load(y, {row, column}, {64, 64})}));
+  return k.take({(n + 63) / 64, (n + 63) / 64, 1});
+}
+
 // Down the columns, and the result used along the rows.
 SweepCase column_sums(std::int64_t m, std::int64_t n) {
   Kernel k("column sums");
@@ -209,11 +220,11 @@ SweepCase long_rows(std::int64_t rows, std::int64_t columns) {
 }
 
 // A reduction in every turn of a loop: shared memory is used again and again.
-SweepCase repeated_sums(std::int64_t turns) {
-  Kernel k("repeated sums");
-  Value *x = k.input(Dtype::f32, {turns * 8, 512}), *y = k.output(Dtype::f32, {turns * 8});
-  Value* at = k.b.begin_for(k.b.index(0), k.b.index(turns * 8), k.b.index(8));
-  Value* v = k.load(x, {at, k.b.index(0)}, {8, 512});
+SweepCase repeated_sums(std::int64_t turns, std::int64_t rows, std::int64_t columns) {
+  Kernel k("repeated sums " + std::to_string(columns));
+  Value *x = k.input(Dtype::f32, {turns * rows, columns}), *y = k.output(Dtype::f32, {turns * rows});
+  Value* at = k.b.begin_for(k.b.index(0), k.b.index(turns * rows), k.b.index(rows));
+  Value* v = k.load(x, {at, k.b.index(0)}, {rows, columns});
   Value* top = k.b.reduce(v, 1, Combine::max, nullptr);
   Value* d = k.b.elementwise(OpId::sub, {v, k.over(top, v)});
   k.store(y, {at}, k.b.reduce(d, 1, Combine::sum, nullptr));
@@ -265,6 +276,8 @@ std::vector<SweepCase> gpu_kernels() {
   all.push_back(transpose(Dtype::f32, 100, 70, 64));
   all.push_back(transpose(Dtype::f16, 100, 72, 64));
   all.push_back(transpose(Dtype::i8, 33, 65, 32));
+  all.push_back(add_transposed(Dtype::f32, 96));
+  all.push_back(add_transposed(Dtype::f16, 64));
   all.push_back(column_sums(64, 32));
   all.push_back(arg_max(3, 777, 1024));
   all.push_back(arg_max(3, 40, 64));
@@ -272,7 +285,8 @@ std::vector<SweepCase> gpu_kernels() {
   all.push_back(product(Dtype::f16, 64, 32, 48));
   all.push_back(gather(600, 90));
   all.push_back(long_rows(3, 1111));
-  all.push_back(repeated_sums(5));
+  all.push_back(repeated_sums(5, 8, 512));
+  all.push_back(repeated_sums(4, 1, 1024));
   all.push_back(odd_views(Dtype::f32));
   all.push_back(odd_views(Dtype::bf16));
   all.push_back(reshaped());
