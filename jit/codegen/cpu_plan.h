@@ -52,6 +52,7 @@ class Planner {
   // (a condition's flag).
   RegionPlan plan(const ir::Region& r);
   bool is_kept(const ir::Value* v) const { return kept_.contains(v); }
+  const std::unordered_set<const ir::Value*>& kept() const { return kept_; }
 
  private:
   friend class RegionPlanner;

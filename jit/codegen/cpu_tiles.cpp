@@ -142,7 +142,7 @@ void add_bounds(std::vector<Bound>& to, const std::vector<Bound>& from) {
 void split_mask(const Value* mask, const AxisMap& m, MaskParts& out) {
   if (mask == nullptr) return;
   const Op* def = mask->def;
-  if (def != nullptr) {
+  if (def != nullptr && !is_unit(mask)) {
     switch (def->id) {
       case OpId::constant:
         if (def->attrs.get_int(AttrKey::value) != 0) return;

@@ -1,0 +1,118 @@
+// What every part of the CPU lowering shares while one kernel is lowered: the builder, the arguments, scratch memory,
+// and where each tile IR value stands now.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include "tileweave/jit/codegen/cpu_plan.h"
+#include "tileweave/jit/codegen/lower_elementwise.h"
+
+namespace tileweave::codegen::cpu {
+
+// What the target's vectors are like.
+struct Machine {
+  unsigned vector_bits = 128;
+  bool has_masks = false;  // masked loads, stores and arithmetic are instructions at full width (AVX-512)
+  ElementTarget element;
+};
+
+// A view argument: its slots, read once at the kernel's entry.
+struct ViewArgument {
+  llvm::Value* base = nullptr;
+  std::vector<llvm::Value*> extents, strides;
+  ir::ViewFacts facts;
+};
+
+// A tile in scratch memory: row-major, in memory form.
+struct Buffer {
+  llvm::Value* base = nullptr;
+  ir::Type type;
+};
+
+struct Context {
+  Context(const ir::Function& f, llvm::Function* entry, const Machine& machine);
+
+  // --- types of tiles: pointer tiles hold addresses
+  llvm::Type* register_type(const ir::Type& t, unsigned lanes = 0) const;
+  llvm::Type* memory_type(const ir::Type& t, unsigned lanes = 0) const;
+  llvm::Value* to_memory(llvm::Value* x, const ir::Type& t);
+  llvm::Value* from_memory(llvm::Value* x, const ir::Type& t);
+  static unsigned element_bytes(const ir::Type& t);
+
+  // --- values
+  // The register of a value of one element.
+  llvm::Value* unit(const ir::Value* v);
+  const ViewArgument& view(const ir::Value* v) const { return views.at(v); }
+  llvm::Value* i64(std::int64_t v) { return b.getInt64(static_cast<std::uint64_t>(v)); }
+
+  // --- memory
+  // A stack slot that SROA turns into registers; made in the entry block.
+  llvm::AllocaInst* slot(llvm::Type* t, const llvm::Twine& name = "");
+  // A tile's place in scratch.
+  Buffer new_buffer(const ir::Type& t);
+  std::int64_t scratch_bytes() const { return scratch_bytes_; }
+
+  // --- blocks
+  llvm::BasicBlock* new_block(const llvm::Twine& name) { return llvm::BasicBlock::Create(b.getContext(), name, entry); }
+
+  const ir::Function& f;
+  llvm::Function* entry;
+  const Machine machine;
+  llvm::IRBuilder<> b;
+  ElementLowering e;
+  Planner planner;
+  std::unordered_map<const ir::Value*, ViewArgument> views;
+  std::unordered_map<const ir::Value*, llvm::Value*> units;
+  std::unordered_map<const ir::Value*, Buffer> buffers;
+  llvm::Value* scratch = nullptr;  // begins with 64 bytes that accesses of no lane may touch
+  llvm::Value* program[3] = {};
+  llvm::Value* grid[3] = {};
+
+ private:
+  static constexpr std::int64_t spare_bytes = 64;
+  std::int64_t scratch_bytes_ = spare_bytes;
+};
+
+// Emits `for (i = lo; i < last; i += step) body(i)`, tested at the bottom; gives the i it ends with.
+template <class F>
+llvm::Value* emit_loop(Context& c, llvm::Value* lo, llvm::Value* last, std::int64_t step, F body) {
+  llvm::BasicBlock *before = c.b.GetInsertBlock(), *head = c.new_block("loop"), *after = c.new_block("after");
+  c.b.CreateCondBr(c.b.CreateICmpSLT(lo, last), head, after);
+  c.b.SetInsertPoint(head);
+  llvm::PHINode* i = c.b.CreatePHI(c.b.getInt64Ty(), 2);
+  i->addIncoming(lo, before);
+  body(i);
+  llvm::Value* next = c.b.CreateAdd(i, c.i64(step));
+  llvm::BasicBlock* end = c.b.GetInsertBlock();
+  i->addIncoming(next, end);
+  c.b.CreateCondBr(c.b.CreateICmpSLT(next, last), head, after);
+  c.b.SetInsertPoint(after);
+  llvm::PHINode* final = c.b.CreatePHI(c.b.getInt64Ty(), 2);
+  final->addIncoming(lo, before);
+  final->addIncoming(next, end);
+  return final;
+}
+
+// One region; `targets` are where its terminator's tiles go (null for scalars), and its scalars come back.
+struct RegionEnd {
+  std::vector<llvm::Value*> scalars;  // null where the terminator gives a tile
+};
+RegionEnd lower_region(Context& c, const ir::Region& r, const RegionPlan& plan, const std::vector<Buffer>& targets);
+
+// A nest for tasks that share it. `targets` as above, for keeps that are yields.
+void lower_nest(Context& c, const std::vector<Task>& tasks, const std::vector<Buffer>& targets);
+// An op of single elements.
+void lower_unit_op(Context& c, const ir::Op& op);
+// The value a reduction starts with, and its step.
+llvm::Value* reduce_identity(ElementLowering& e, const ir::Op& op, unsigned lanes);
+llvm::Value* reduce_step(ElementLowering& e, const ir::Op& op, llvm::Value* acc, llvm::Value* x);
+// acc + a * b, all three in buffers or scalars.
+void lower_dot(Context& c, const ir::Op& op);
+
+}  // namespace tileweave::codegen::cpu
