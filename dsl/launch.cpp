@@ -8,6 +8,7 @@
 #include "tileweave/dsl/recorder.h"
 #include "tileweave/dsl/variants.h"
 #include "tileweave/jit/base/error.h"
+#include "tileweave/jit/runtime/grid.h"
 
 namespace tileweave {
 namespace {
@@ -148,7 +149,7 @@ void Frame::run(const Grid& grid, const Body& record, std::string (*text)(const 
     kernel = &kernel_.variants().make({kernel_, stream_.device(), key, facts_at_, record, text, text_object,
                                        std::span(numbers, static_cast<std::size_t>(view_count_)), place_});
   }
-  if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) return;
+  if (runtime::count_programs(grid.data(), place_) == 0) return;
   runtime::StreamState& stream = stream_.state();
   for (int i = 0; i < view_count_; ++i) seen_[i].tensor->use_on(stream, place_);
   kernel->launch(stream, grid.data(), slots_, slot_count_, place_);

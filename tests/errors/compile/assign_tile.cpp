@@ -1,0 +1,7 @@
+// says: a tile is immutable: declare the value as tw::Var to assign to it
+// A mistake that both compilers refuse at the marked line; see check_compile.py.
+#include <tileweave/tileweave.h>
+namespace tw = tileweave;
+void mistake(tw::Tile<float, 2> t, tw::Tile<float, 2> u) {
+  t = u;  // here
+}

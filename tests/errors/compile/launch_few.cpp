@@ -1,0 +1,9 @@
+// says: wrong number of launch arguments: give one for each parameter of the kernel's lambda, then optionally tw::Options
+// A mistake that both compilers refuse at the marked line; see check_compile.py.
+#include <tileweave/tileweave.h>
+namespace tw = tileweave;
+const auto k = tw::kernel("k", [](tw::View<const float, 2>, tw::View<float, 1>, tw::Scalar<int>, tw::Const<int>) {});
+void mistake(tw::Stream s, tw::Tensor<float> x, tw::Tensor<tw::f16> h) {
+  (void)h;
+  k.launch(s, {1}, x, x, 3);  // here
+}
