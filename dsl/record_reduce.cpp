@@ -58,8 +58,19 @@ Raw reduced(Recorder& r, const Value* x, Value* mask, Value* result, int axis, b
   return r.wrap(result, rest);
 }
 
+// A block's lanes outside the view are loaded as zero; a transposed one's, too.
+bool is_zero_outside(const Value* v, const Value* mask) {
+  if (v->def == nullptr || mask->def == nullptr) return false;
+  const ir::Op &op = *v->def, &m = *mask->def;
+  if (op.id == OpId::trans) {
+    return m.id == OpId::trans && op.attrs == m.attrs && is_zero_outside(op.operands[0], m.operands[0]);
+  }
+  return op.id == OpId::load && m.id == OpId::inside && op.operands == m.operands &&
+         op.attrs.get_int(ir::AttrKey::pad) == 0;
+}
+
 Value* zero_invalid(Recorder& r, const Raw& x, Value* v, const Place& p) {
-  if (x.mask == nullptr) return v;
+  if (x.mask == nullptr || is_zero_outside(v, x.mask)) return v;
   return r.builder.elementwise(OpId::where, {x.mask, v, r.builder.constant_bits(v->type, 0, p)}, p);
 }
 
