@@ -181,6 +181,23 @@ void Cache::reject(const Key& key) {
   reporter_.log("rejected " + key.address().hex());
 }
 
+void Cache::announce(std::span<const Profile> usable) {
+  if (usable.empty()) return;
+  for (const auto& layer : layers_) {
+    const auto stored = layer->profiles();
+    const bool useful = std::ranges::any_of(stored, [&](const StoredProfile& s) {
+      return std::ranges::any_of(usable, [&](const Profile& p) { return p.id() == s.id; });
+    });
+    if (stored.empty() || useful) continue;
+    const StoredProfile& first = stored.front();
+    reporter_.warn_once(Warning::stale_layer,
+                        layer->description() + " holds nothing for this process: " + std::to_string(first.entries) +
+                            " entries for codegen " + profile_field(first.text, "codegen") + ", target " +
+                            profile_field(first.text, "target") + "; this process is codegen " +
+                            usable.front().codegen + ", target " + usable.front().target);
+  }
+}
+
 void Cache::count(Source source) {
   std::atomic<std::uint64_t>* const counters[] = {&counts_.memory, &counts_.layer, &counts_.disk, &counts_.compiled,
                                                   &counts_.waited};

@@ -66,6 +66,10 @@ class Cache {
   // call compiles. A second refusal is the caller's to report.
   void reject(const Key& key);
 
+  // The profiles this process can use, once it knows them: a layer that has none of them is warned about, since a
+  // deployment that ships it expects hits.
+  void announce(std::span<const Profile> usable);
+
   Counters counters() const;
   // Layers in the order of the search, then the root; for the commands.
   std::vector<Store*> stores() const;

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <map>
 #include <utility>
 
 #include "tileweave/cache/bytes.h"
@@ -242,6 +243,19 @@ void DiskStore::maybe_sweep(std::uint64_t bytes_written) {
     reporter_.log("swept " + std::to_string(result->removed_entries) + " of " + std::to_string(result->entries) +
                   " entries, " + std::to_string(result->removed_bytes) + " bytes");
   }
+}
+
+std::vector<StoredProfile> DiskStore::profiles() {
+  std::map<std::string, std::uint64_t> counts;
+  walk(version_.get(), [&](const FoundFile& found) {
+    if (found.kind == FoundFile::Kind::entry) ++counts[found.profile_id];
+    return true;
+  });
+  std::vector<StoredProfile> out;
+  for (const auto& [id, count] : counts) {
+    out.push_back({id, count, read_small_text(version_.get(), profile_path(id) + "/profile.txt")});
+  }
+  return out;
 }
 
 void DiskStore::visit(const std::function<bool(const EntryInfo&)>& callback) {

@@ -33,7 +33,9 @@ class DiskStore final : public Store {
   bool put(const Key& key, const Entry& entry) override;
   void remove(const Key& key) override;
   void visit(const std::function<bool(const EntryInfo&)>& callback) override;
+  std::vector<StoredProfile> profiles() override;
   std::string description() const override { return options_.root; }
+  const DiskOptions& options() const { return options_; }
 
   // True until a write was refused for good; then the store only reads.
   bool is_writable() const { return writable_.load(std::memory_order_relaxed); }

@@ -128,6 +128,17 @@ std::string Profile::text() const {
   return out;
 }
 
+std::string profile_field(std::string_view text, std::string_view name) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.starts_with(name) && line.substr(name.size()).starts_with('=')) {
+      return std::string(line.substr(name.size() + 1));
+    }
+  }
+  return {};
+}
+
 std::string KeyField::to_text() const {
   ByteReader reader(value);
   switch (kind) {

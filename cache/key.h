@@ -35,6 +35,9 @@ struct Profile {
 
 enum class FieldKind : std::uint8_t { boolean = 1, natural, integer, real32, real64, text, bytes };
 
+// The value of a field in such a text; empty if it has none.
+std::string profile_field(std::string_view text, std::string_view name);
+
 // One field of a key, looking into the blob it was read from.
 struct KeyField {
   FieldKind kind;

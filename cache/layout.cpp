@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -130,6 +131,15 @@ std::string entry_path(const Key& key) {
 }
 
 void walk(int version, const std::function<bool(const FoundFile&)>& visit) { Walker(version, visit).run(); }
+
+std::string read_small_text(int version, const std::string& path) {
+  constexpr off_t most_bytes = 4096;
+  const File file = open_beneath(version, path.c_str(), O_RDONLY | O_NONBLOCK);
+  struct stat info = {};
+  if (!file || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  std::string text(static_cast<std::size_t>(std::min(info.st_size, most_bytes)), '\0');
+  return read_whole(file.get(), std::as_writable_bytes(std::span(text))) == 0 ? text : std::string();
+}
 
 ReadFile read_entry_file(int version, const std::string& path, const TrustPolicy& policy) {
   ReadFile out;

@@ -40,6 +40,9 @@ struct FoundFile {
 // names and type, whatever else there is as oddities. The names that belong there are not reported.
 void walk(int version, const std::function<bool(const FoundFile&)>& visit);
 
+// The start of a small regular file, for people; empty if it cannot be read.
+std::string read_small_text(int version, const std::string& path);
+
 // Reading one entry file into memory, with every check that needs no key.
 enum class ReadOutcome : std::uint8_t { intact, absent, unreadable, untrusted, damaged };
 struct ReadFile {

@@ -14,6 +14,7 @@ namespace tileweave::cache {
 std::uint64_t lock_byte_of(const Hash128& address);
 constexpr std::uint64_t sweep_byte = std::uint64_t{1} << 62;
 constexpr std::uint64_t next_sweep_byte = sweep_byte + 1;
+constexpr std::uint64_t probe_byte = sweep_byte + 2;  // to see whether locks work at all
 
 // The locks file, opened once for each lock that is wanted: locks of one open file do not exclude each other, and
 // closing the file is what releases.

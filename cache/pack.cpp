@@ -22,7 +22,7 @@ struct Header {
 std::optional<Header> read_header(std::span<const std::byte> bytes, std::uint64_t file_bytes, std::string& why) {
   ByteReader in(bytes);
   if (in.text(pack_magic.size()) != pack_magic) {
-    why = "is not a pack";
+    why = not_a_pack;
     return std::nullopt;
   }
   const std::uint32_t format = in.u32(), header_bytes = in.u32();
@@ -45,7 +45,7 @@ std::optional<Header> read_header(std::span<const std::byte> bytes, std::uint64_
 
 bool read_profiles(ByteReader& in, std::uint64_t count, PackIndex& index) {
   for (std::uint64_t i = 0; i < count && in.ok(); ++i) {
-    PackProfile p;
+    StoredProfile p;
     p.id = in.text(16);
     p.entries = in.u64();
     p.text = in.text(in.u32());
@@ -85,7 +85,7 @@ std::optional<PackIndex> read_pack_index(int file, std::string& why) {
   }
   const auto file_bytes = static_cast<std::uint64_t>(info.st_size);
   if (file_bytes < pack_header_bytes + pack_footer_bytes) {
-    why = "is not a pack";
+    why = not_a_pack;
     return std::nullopt;
   }
   std::vector<std::byte> bytes(pack_header_bytes);

@@ -25,12 +25,6 @@
 
 namespace tileweave::cache {
 
-struct PackProfile {
-  std::string id;
-  std::uint64_t entries = 0;
-  std::string text;  // as Profile::text()
-};
-
 // A pack's index, checked: sizes, order, bounds and digest.
 struct PackIndex {
   struct Row {
@@ -38,7 +32,7 @@ struct PackIndex {
     std::uint64_t offset = 0, size = 0;
     Sha256 digest{};
   };
-  std::vector<PackProfile> profiles;
+  std::vector<StoredProfile> profiles;
   std::vector<Row> rows;  // by address
   Sha256 digest{};
 };
@@ -54,6 +48,7 @@ class PackStore final : public Store {
   bool put(const Key&, const Entry&) override { return false; }
   void remove(const Key&) override {}
   void visit(const std::function<bool(const EntryInfo&)>& callback) override;
+  std::vector<StoredProfile> profiles() override { return index_.profiles; }
   std::string description() const override { return path_; }
 
   const PackIndex& index() const { return index_; }
@@ -72,7 +67,9 @@ class PackStore final : public Store {
   mutable std::atomic<std::uint64_t> damaged_{0};
 };
 
-// Reads the index of any file, however hostile. Empty, with `why`, where it is none.
+// Reads the index of any file, however hostile. Empty, with `why`, where it is none; `not_a_pack` where it does not
+// even begin like one.
+constexpr std::string_view not_a_pack = "is not a pack";
 std::optional<PackIndex> read_pack_index(int file, std::string& why);
 
 // Writes all entries of the stores (the first of equal keys counts), beside the target and then in its place; the old

@@ -78,12 +78,12 @@ class Output {
 };
 
 struct Index {
-  std::map<std::string, PackProfile> profiles;
+  std::map<std::string, StoredProfile> profiles;
   std::vector<std::byte> rows;
   std::uint64_t count = 0, end = pack_header_bytes;
 
   void add(const Key& key, std::span<const std::byte> entry) {
-    PackProfile& p = profiles[key.profile_id()];
+    StoredProfile& p = profiles[key.profile_id()];
     if (p.entries++ == 0) p.text = key.profile().text();
     ByteWriter out(rows);
     out.u64(key.address().high);

@@ -1,10 +1,11 @@
-// SHA-256 by libcrypto, opened at the first use so that programs without packs never load it; else by FIPS 180-4.
+// SHA-256 by libcrypto, opened once there is enough to hash to be worth it; before, and without it, by FIPS 180-4.
 // The one file that knows libcrypto: EVP_Digest has had this signature since OpenSSL 1.1.
 #include "tileweave/cache/sha256.h"
 
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -36,6 +37,11 @@ struct Libcrypto {
     }
   }
 };
+
+// Opening libcrypto costs some two milliseconds, as much as our own computation takes for this many bytes. A process
+// that reads a few kernels from a pack never opens it.
+constexpr std::size_t bytes_before_libcrypto = std::size_t{256} << 10;
+std::atomic<std::size_t> bytes_hashed{0};
 
 const Libcrypto& libcrypto() {
   static const Libcrypto& instance = *new Libcrypto;
@@ -95,6 +101,9 @@ void add_block(State& state, const std::byte* block, const Constants& constants)
 }  // namespace
 
 Sha256 sha256(std::span<const std::byte> bytes) {
+  if (bytes_hashed.fetch_add(bytes.size(), std::memory_order_relaxed) + bytes.size() < bytes_before_libcrypto) {
+    return sha256_portable(bytes);
+  }
   Sha256 out;
   const Libcrypto& library = libcrypto();
   unsigned size = 0;

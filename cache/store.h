@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tileweave/cache/entry.h"
 #include "tileweave/cache/key.h"
@@ -20,6 +21,13 @@ struct EntryInfo {
   std::string place;  // where it is, for people
 };
 
+// The entries of one tool chain and target in a store.
+struct StoredProfile {
+  std::string id;
+  std::uint64_t entries = 0;
+  std::string text;  // as Profile::text()
+};
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -31,6 +39,7 @@ class Store {
   virtual void remove(const Key& key) = 0;
   // Every intact entry until the callback returns false. Slow: for commands and error messages.
   virtual void visit(const std::function<bool(const EntryInfo&)>& callback) = 0;
+  virtual std::vector<StoredProfile> profiles() = 0;
   virtual std::string description() const = 0;
 };
 

@@ -37,7 +37,7 @@ std::vector<Candidate> list(int version, const SweepRules& rules, SweepResult& r
     if (found.kind == FoundFile::Kind::temporary && age > temporary_lifetime_s) {
       if (unlink_file(version, found.path, rules.dry_run)) ++result.removed_temporaries;
     }
-    if (found.kind == FoundFile::Kind::entry) {
+    if (found.kind == FoundFile::Kind::entry && !rules.ignored_profiles.contains(found.profile_id)) {
       const auto bytes = static_cast<std::uint64_t>(found.info.st_size);
       entries.push_back({std::min<std::int64_t>(found.info.st_mtim.tv_sec, rules.now), bytes, found.path});
       ++result.entries;
@@ -51,7 +51,7 @@ std::vector<Candidate> list(int version, const SweepRules& rules, SweepResult& r
 }  // namespace
 
 SweepRules rules_for_cap(std::uint64_t max_bytes) {
-  return {max_bytes, max_bytes / 5 * 4, static_cast<std::int64_t>(::time(nullptr)), false};
+  return {max_bytes, max_bytes / 5 * 4, static_cast<std::int64_t>(::time(nullptr)), false, {}};
 }
 
 SweepResult sweep(int version, const SweepRules& rules) {

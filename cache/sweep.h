@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "tileweave/cache/trust.h"
 
@@ -14,6 +16,7 @@ struct SweepRules {
   std::uint64_t target_bytes = 0;  // down to this once over the cap
   std::int64_t now = 0;            // seconds since 1970; entries from the future count as now
   bool dry_run = false;
+  std::set<std::string> ignored_profiles = {};  // their entries are not counted and not touched
 };
 
 struct SweepResult {

@@ -222,7 +222,7 @@ TEST_CASE("cache disk: oddities in every directory leave hits, stores and the sw
   });
   CHECK(oddities == planted);
   CHECK(entries == 2);
-  const SweepResult swept = sweep(store->version_directory_descriptor(), {1, 0, 2000000000, false});
+  const SweepResult swept = sweep(store->version_directory_descriptor(), {1, 0, 2000000000, false, {}});
   CHECK(swept.removed_entries == 2);
   for (const auto& [name, plant] : planters)
     CHECK(fs::symlink_status(shard + "/" + name).type() != fs::file_type::not_found);

@@ -49,6 +49,7 @@ TEST_CASE("cache sha256: the standard's examples, every length of a last block, 
   CHECK(hex_of_sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq") ==
         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   CHECK(hex_of_sha256(std::string(1000000, 'a')) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  (void)sha256(std::vector<std::byte>(1 << 20));  // from here on libcrypto computes, where it is
   std::string text;
   for (int n = 0; n < 300; ++n) {
     CHECK(sha256(bytes_of(text)) == sha256_portable(bytes_of(text)));
