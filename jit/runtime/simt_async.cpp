@@ -146,7 +146,6 @@ void async_arrive(std::uint32_t offset, std::uint32_t site) {
 std::uint32_t mbarrier_try_wait(std::uint32_t offset, std::uint32_t parity, std::uint32_t site) {
   Thread& t = enter("mbarrier_try_wait", site);
   Cluster& c = cluster_of(t);
-  c.maybe_yield(t);
   if (!ready_mbarrier(t, *t.block, offset).is_complete(static_cast<int>(parity))) {
     t.gave_up = true;
     c.yield(t);
