@@ -111,6 +111,13 @@ Fault word_conflict(const Cluster& c, const Conflict& conflict, const std::strin
   return f;
 }
 
+void check_shared_place(Thread& t, Block& b, std::int64_t offset, std::int64_t bytes, std::int64_t alignment, Act act) {
+  if (const Conflict conflict = b.shared.check_place(offset, bytes, alignment)) {
+    fail_conflict(t, conflict, verb_of(act), offset, bytes);
+    cluster_of(t).leave();
+  }
+}
+
 std::byte* shared_access(Thread& t, Block& b, std::int64_t offset, std::int64_t bytes, std::int64_t alignment,
                          Act act) {
   SharedMemory& s = b.shared;

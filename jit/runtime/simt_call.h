@@ -40,6 +40,8 @@ Fault word_conflict(const Cluster& c, const Conflict& conflict, const std::strin
 // Checks an access by thread `t` to the shared memory of block `b` (its own, or another's of its cluster) and returns
 // where the bytes are.
 enum class Act : std::uint8_t { read, write, atomic };
+// Only that the bytes lie inside and are aligned.
+void check_shared_place(Thread& t, Block& b, std::int64_t offset, std::int64_t bytes, std::int64_t alignment, Act act);
 std::byte* shared_access(Thread& t, Block& b, std::int64_t offset, std::int64_t bytes, std::int64_t alignment, Act act);
 // Checks that an access of global memory lies in the launch's memory and is aligned.
 std::byte* global_access(Thread& t, std::uint64_t address, std::int64_t bytes, std::int64_t alignment, Act act);

@@ -33,30 +33,34 @@ Holder holder_of(int row, int column, bool transposed) {
   return {row * 4 + column / 2, column % 2};
 }
 
+// f(element's bytes, the register that holds it, its shift there). The access is the holder's: the lane that gives a
+// row's address may be another.
 template <class F>
-void for_each_row(Warp& w, Act act, F&& f) {
+void for_each_element(Warp& w, Act act, F&& f) {
   const Matrices first = matrices_of(w, 0);
   for (int k = 0; k < first.count; ++k) {
     for (int r = 0; r < 8; ++r) {
-      Thread& t = *w.lanes[static_cast<std::size_t>(8 * k + r)];
-      std::byte* row = shared_access(t, *w.block, matrices_of(w, 8 * k + r).offset, 16, 16, act);
+      const std::uint32_t row = matrices_of(w, 8 * k + r).offset;
+      check_shared_place(*w.lanes[static_cast<std::size_t>(8 * k + r)], *w.block, row, 16, 16, act);
       for (int column = 0; column < 8; ++column) {
         const Holder h = holder_of(r, column, first.transposed);
-        f(row + 2 * column, matrices_of(w, h.lane).registers[static_cast<std::size_t>(k)], 16 * h.half);
+        Thread& t = *w.lanes[static_cast<std::size_t>(h.lane)];
+        f(shared_access(t, *w.block, row + 2 * column, 2, 2, act),
+          matrices_of(w, h.lane).registers[static_cast<std::size_t>(k)], 16 * h.half);
       }
     }
   }
 }
 
 void load_matrices(Warp& w) {
-  for_each_row(w, Act::read, [](const std::byte* element, std::uint32_t& in, int shift) {
+  for_each_element(w, Act::read, [](const std::byte* element, std::uint32_t& in, int shift) {
     std::uint16_t bits;
     std::memcpy(&bits, element, sizeof bits);
     in = (in & ~(0xffffu << shift)) | static_cast<std::uint32_t>(bits) << shift;
   });
 }
 void store_matrices(Warp& w) {
-  for_each_row(w, Act::write, [](std::byte* element, const std::uint32_t& out, int shift) {
+  for_each_element(w, Act::write, [](std::byte* element, const std::uint32_t& out, int shift) {
     const auto bits = static_cast<std::uint16_t>(out >> shift);
     std::memcpy(element, &bits, sizeof bits);
   });
