@@ -261,7 +261,7 @@ class Kernel<F, std::index_sequence<I...>, P...> {
   static std::string text_of(const void* object) {
     const auto& arguments = *static_cast<const Arguments*>(object);
     std::string s;
-    const auto add = [&](const std::string& t) {
+    [[maybe_unused]] const auto add = [&](const std::string& t) {
       if (!t.empty()) s += (s.empty() ? "constants " : ", ") + t;
     };
     (add(detail::HostArg<static_cast<int>(I) + 1, P>::text(std::get<I>(arguments))), ...);

@@ -67,7 +67,7 @@ std::uint64_t to_bits(T v) {
 template <class T>
 T from_bits(std::uint64_t bits) {
   T v;
-  std::memcpy(&v, &bits, sizeof v);
+  std::memcpy(static_cast<void*>(&v), &bits, sizeof v);
   return v;
 }
 

@@ -140,7 +140,7 @@ void record_body(const Request& q, int rank, const Blocks& blocks) {
                                             : launch::add_scalar(leaf.dtype));
   }
   std::vector<index_t> extents(static_cast<std::size_t>(rank), 1);
-  extents.back() = blocks.columns;
+  if (rank > 0) extents.back() = blocks.columns;
   if (rank > 1) extents[static_cast<std::size_t>(rank) - 2] = blocks.rows;
   // From the innermost axis out: the remainder is this axis' block, the quotient goes on.
   std::vector<record::Raw> offsets(static_cast<std::size_t>(rank));
