@@ -2,6 +2,7 @@
 // Shared by the key blob, the entry file and the pack; a reader that met bad input stays bad and yields zeros.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,7 +25,11 @@ class ByteWriter {
   void u8(std::uint8_t value) { number(value, 1); }
   void u32(std::uint32_t value) { number(value, 4); }
   void u64(std::uint64_t value) { number(value, 8); }
-  void bytes(std::span<const std::byte> value) { out_.insert(out_.end(), value.begin(), value.end()); }
+  void bytes(std::span<const std::byte> value) {
+    const std::size_t at = out_.size();
+    out_.resize(at + value.size());
+    std::ranges::copy(value, out_.begin() + static_cast<std::ptrdiff_t>(at));
+  }
   void text(std::string_view value) { bytes(bytes_of(value)); }
 
  private:

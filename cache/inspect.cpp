@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <map>
+#include <tuple>
 
 #include "tileweave/cache/layout.h"
 #include "tileweave/jit/base/error.h"
@@ -124,9 +125,8 @@ std::vector<EntryInfo> list_entries(std::span<Store* const> stores) {
       return true;
     });
   }
-  std::ranges::stable_sort(all, [](const EntryInfo& a, const EntryInfo& b) {
-    return std::pair(a.key.kernel_name(), a.key.address()) < std::pair(b.key.kernel_name(), b.key.address());
-  });
+  std::ranges::sort(all, {},
+                    [](const EntryInfo& e) { return std::tuple(e.key.kernel_name(), e.key.address(), e.place); });
   return all;
 }
 
@@ -227,7 +227,8 @@ std::vector<VariantDifference> explain_variants(std::span<Store* const> stores, 
       return true;
     });
   }
-  std::ranges::stable_sort(out, {}, [](const VariantDifference& v) { return v.differences.size(); });
+  std::ranges::sort(out, {},
+                    [](const VariantDifference& v) { return std::pair(v.differences.size(), v.variant.place); });
   return out;
 }
 

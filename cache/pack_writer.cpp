@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "tileweave/cache/bytes.h"
@@ -19,21 +20,19 @@ namespace {
 
 struct Item {
   Key key;
-  Store* source;
+  std::size_t source;  // among equal keys the first source's entry is taken
 };
 
 std::vector<Item> sorted_items(std::span<Store* const> sources) {
   std::vector<Item> items;
-  for (Store* source : sources) {
-    source->visit([&](const EntryInfo& info) {
-      items.push_back({info.key, source});
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    sources[i]->visit([&](const EntryInfo& info) {
+      items.push_back({info.key, i});
       return true;
     });
   }
   const auto blob_of = [](const Item& item) { return text_of(item.key.blob()); };
-  std::ranges::stable_sort(items, [&](const Item& a, const Item& b) {
-    return std::pair(a.key.address(), blob_of(a)) < std::pair(b.key.address(), blob_of(b));
-  });
+  std::ranges::sort(items, {}, [&](const Item& i) { return std::tuple(i.key.address(), blob_of(i), i.source); });
   const auto repeated = std::ranges::unique(items, {}, blob_of);
   items.erase(repeated.begin(), repeated.end());
   return items;
@@ -129,7 +128,7 @@ PackSummary write_pack(std::span<Store* const> sources, const std::string& path)
   Index index;
   output.write(std::vector<std::byte>(pack_header_bytes));
   for (const Item& item : items) {
-    const auto entry = item.source->get(item.key);
+    const auto entry = sources[item.source]->get(item.key);
     if (!entry) continue;  // evicted or damaged since it was listed
     const std::vector<std::byte> bytes = encode_entry(item.key, *entry, 0);
     index.add(item.key, bytes);
