@@ -2,6 +2,7 @@
 // `./dev bench` runs it; the table goes to bench/RESULTS.md with the machine it came from.
 #include <tileweave/tileweave.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <thread>

@@ -16,11 +16,11 @@ struct Pass {
 
 // clang-format off
 constexpr std::array passes{
+    Pass{"contract_fma",     passes::contract_fma,     ir::Stage::recorded},
     Pass{"specialize_facts", passes::specialize_facts, ir::Stage::recorded},
     Pass{"promote_vars",     passes::promote_vars,     ir::Stage::promoted},
     Pass{"canonicalize",     passes::canonicalize,     ir::Stage::promoted},
     Pass{"prove_inside",     passes::prove_inside,     ir::Stage::promoted},
-    Pass{"contract_fma",     passes::contract_fma,     ir::Stage::promoted},
     Pass{"expand_composed",  passes::expand_composed,  ir::Stage::expanded},
     Pass{"canonicalize_expanded", passes::canonicalize, ir::Stage::expanded},
 };
@@ -29,6 +29,7 @@ struct Order {
   std::string_view before, after, why;
 };
 constexpr std::array order{
+    Order{"contract_fma", "promote_vars", "a product kept in a Var is another expression than the sum that reads it"},
     Order{"specialize_facts", "canonicalize", "a stride that became 1 folds the arithmetic on it"},
     Order{"promote_vars", "canonicalize", "a variable hides which values are equal"},
     Order{"canonicalize", "prove_inside", "offsets must be in their simplest form to be compared with extents"},

@@ -139,16 +139,16 @@ std::string beside(const std::string& path, const char* what) {
 }
 
 template <class T>
-bool run_array(tw::Device device, const std::string& path) {
-  auto x = tw::Tensor<T>::load_npy(path, device);
+bool run_array(const tw::Tensor<T>& x, const std::string& path) {
   tw::Tensor<T> activated = fused_gelu(x);
   activated.save_npy(beside(path, ".fused_gelu"));
-  const tw::index_t cols = x.rank() == 0 ? 1 : x.extent(x.rank() - 1), rows = cols == 0 ? 0 : x.size() / cols;
+  const tw::index_t cols = x.dims() == 0 ? 1 : x.extent(-1), rows = cols == 0 ? 0 : x.size() / cols;
   auto flat = x.reshape({rows, cols});
-  tw::Tensor<T> w = tw::Tensor<T>::full(device, {cols}, T(1.0f)), b = tw::Tensor<T>::full(device, {cols}, T(0.0f));
+  const std::vector<T> ones(static_cast<std::size_t>(cols), T(1.0f)), zeros(static_cast<std::size_t>(cols), T(0.0f));
+  auto w = tw::Tensor<T>::from_host(x.device(), {cols}, ones), b = tw::Tensor<T>::from_host(x.device(), {cols}, zeros);
   auto y = tw::ops::layer_norm(flat, w, b, 1e-5f, tw::ops::gelu);
-  y.reshape(x.extents()).save_npy(beside(path, ".layer_norm_gelu"));
-  const double error = layer_norm_gelu_error(flat.to_host(), w.to_host(), b.to_host(), y.to_host(), rows, cols);
+  y.reshape(x.shape()).save_npy(beside(path, ".layer_norm_gelu"));
+  const double error = layer_norm_gelu_error(flat.to_host(), ones, zeros, y.to_host(), rows, cols);
   std::printf("%s: %lld elements of %s, LayerNorm+GELU error %.1e; wrote %s and %s\n", path.c_str(),
               static_cast<long long>(x.size()), std::string(tw::dtype_name(tw::dtype_of<T>)).c_str(), error,
               beside(path, ".fused_gelu").c_str(), beside(path, ".layer_norm_gelu").c_str());
@@ -156,12 +156,12 @@ bool run_array(tw::Device device, const std::string& path) {
 }
 
 bool run_file(tw::Device device, const std::string& path) {
-  const tw::Dtype dtype = tw::npy_dtype(path);
-  if (dtype == tw::Dtype::f32) return run_array<float>(device, path);
-  if (dtype == tw::Dtype::f16) return run_array<tw::f16>(device, path);
-  if (dtype == tw::Dtype::f64) return run_array<double>(device, path);
+  const auto x = tw::runtime::load_npy(path, device);
+  if (x.dtype() == tw::Dtype::f32) return run_array(tw::Tensor<float>(x), path);
+  if (x.dtype() == tw::Dtype::f16) return run_array(tw::Tensor<tw::f16>(x), path);
+  if (x.dtype() == tw::Dtype::f64) return run_array(tw::Tensor<double>(x), path);
   std::printf("%s: holds %s; LayerNorm and GELU take f16, f32 or f64: convert it, say with array.astype('float32')\n",
-              path.c_str(), std::string(tw::dtype_name(dtype)).c_str());
+              path.c_str(), std::string(tw::dtype_name(x.dtype())).c_str());
   return false;
 }
 }  // namespace
