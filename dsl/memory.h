@@ -16,7 +16,7 @@ using Ptr = PtrTile<T, 0>;
 template <class T, int R>
 class View {
  public:
-  using elem = std::remove_const_t<T>;
+  using elem = canonical_t<std::remove_const_t<T>>;
   static_assert(ElementType<elem>, "a view's element is one of the language's element types");
   static_assert(R >= 0 && R <= 5, "a view has at most 5 axes");
   static constexpr int rank = R;
@@ -121,17 +121,17 @@ record::LoadRequest request_of(const LoadOptions<T, R>& o) {
 
 // The block of `extents` at `offsets`. Lanes outside the view are invalid, or `.pad`.
 template <class T, int R>
-Tile<std::remove_const_t<T>, R> load(View<T, R> view, std::type_identity_t<Index<R>> offsets,
-                                     std::type_identity_t<Extents<R>> extents,
-                                     std::type_identity_t<LoadOptions<std::remove_const_t<T>, R>> options = {},
-                                     const Place& p = std::source_location::current()) {
-  return Tile<std::remove_const_t<T>, R>(
+Tile<typename View<T, R>::elem, R> load(View<T, R> view, std::type_identity_t<Index<R>> offsets,
+                                        std::type_identity_t<Extents<R>> extents,
+                                        std::type_identity_t<LoadOptions<std::remove_const_t<T>, R>> options = {},
+                                        const Place& p = std::source_location::current()) {
+  return Tile<typename View<T, R>::elem, R>(
       record::load(view.raw(), offsets.raw(), extents.span(), detail::request_of(options), p));
 }
 
 // Writes the tile's valid lanes that lie inside the view. A lower rank gets leading axes of extent 1.
 template <class T, int R, Operand E>
-  requires(!std::is_const_v<T> && ConvertsTo<E, T> && rank_v<E> <= R && leaf_v<E> != Leaf::tensor)
+  requires(!std::is_const_v<T> && ConvertsTo<E, canonical_t<T>> && rank_v<E> <= R && leaf_v<E> != Leaf::tensor)
 void store(View<T, R> view, std::type_identity_t<Index<R>> offsets, const E& value,
            std::type_identity_t<StoreOptions<R>> options = {}, const Place& p = std::source_location::current()) {
   record::store(view.raw(), offsets.raw(), record_as(value, dtype_of<T>, p), options.mask.raw(), p);
@@ -141,24 +141,25 @@ template <class T, int R, Operand E>
 TILEWEAVE_REFUSED("the view is read-only: declare the parameter as tw::View<T, R> without const")
 void store(View<T, R>, AnyList, const E&);
 template <class T, int R, Operand E>
-  requires(!std::is_const_v<T> && !ConvertsTo<E, T>)
+  requires(!std::is_const_v<T> && !ConvertsTo<E, canonical_t<T>>)
 TILEWEAVE_REFUSED("the tile has another element type than the view: convert it with .to<T>()")
 void store(View<T, R>, AnyList, const E&);
 template <class T, int R, Operand E>
-  requires(!std::is_const_v<T> && ConvertsTo<E, T> && (rank_v<E> > R))
+  requires(!std::is_const_v<T> && ConvertsTo<E, canonical_t<T>> && (rank_v<E> > R))
 TILEWEAVE_REFUSED("the tile has a higher rank than the view: reduce or reshape it")
 void store(View<T, R>, AnyList, const E&);
 
 // Gather: one element from each pointer. Nothing is known of what lies behind a pointer: mask what must not be read.
 template <class T, int R>
-Tile<std::remove_const_t<T>, R> load(const PtrTile<T, R>& pointers,
-                                     std::type_identity_t<LoadOptions<std::remove_const_t<T>, R>> options = {},
-                                     const Place& p = std::source_location::current()) {
-  return Tile<std::remove_const_t<T>, R>(record::load_pointers(pointers.raw(), detail::request_of(options), p));
+Tile<canonical_t<std::remove_const_t<T>>, R> load(
+    const PtrTile<T, R>& pointers, std::type_identity_t<LoadOptions<std::remove_const_t<T>, R>> options = {},
+    const Place& p = std::source_location::current()) {
+  return Tile<canonical_t<std::remove_const_t<T>>, R>(
+      record::load_pointers(pointers.raw(), detail::request_of(options), p));
 }
 // Scatter. Where two lanes have the same pointer, one of them is written.
 template <class T, int R, Operand E>
-  requires(!std::is_const_v<T> && ConvertsTo<E, T> && rank_v<E> <= R)
+  requires(!std::is_const_v<T> && ConvertsTo<E, canonical_t<T>> && rank_v<E> <= R)
 void store(const PtrTile<T, R>& pointers, const E& value, std::type_identity_t<StoreOptions<R>> options = {},
            const Place& p = std::source_location::current()) {
   record::store_pointers(pointers.raw(), record_as(value, dtype_of<T>, p), options.mask.raw(), p);

@@ -2,9 +2,11 @@
 // Runs under the interpreter: nothing is compiled.
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <optional>
 
 #include "message.h"
+#include "tileweave/jit/base/env.h"
 
 namespace tw = tileweave;
 using View = tw::View<const float, 2>;
@@ -200,4 +202,19 @@ TEST_CASE("constants stand in the context, and an exception of the user's leaves
   CHECK_THROWS_WITH(k.launch(device.stream(), {1}, x, y, {.m = 2, .n = 2}, 7), "mine");
   k.launch(device.stream(), {1}, x, y, {.m = 2, .n = 2}, 3);
   CHECK(y.to_host() == std::vector<float>{1, 2, 3, 4});
+}
+
+TEST_CASE("TILEWEAVE_CHECK finds a kernel that reads a global") {
+  static int calls = 0;
+  const auto k =
+      tw::kernel("global", [](View x, Out y) { tw::store(y, {0, 0}, tw::load(x, {0, 0}, {1, 4}) + ++calls); });
+  ::setenv("TILEWEAVE_CHECK", "1", 1);
+  tw::reload_env_for_test();
+  const std::string text = recorded(k);
+  ::unsetenv("TILEWEAVE_CHECK");
+  tw::reload_env_for_test();
+  CHECK(text == HERE(-8) +
+                    ": error: kernel 'global' records differently the second time\n  in kernel 'global'\n"
+                    "  help: its lambda reads something that changes: pass it as a tw::Const or tw::Scalar parameter");
+  CHECK(recorded(k) == "nothing thrown");
 }
