@@ -240,3 +240,31 @@ TEST_CASE("many threads launch one kernel for the first time") {
   CHECK(wrong == std::vector<int>(4, 0));
   CHECK(k.variant_count() == 3);
 }
+
+TEST_CASE("more than 2^31 elements: offsets in 64 bits, edges exact") {
+  const auto k =
+      tw::kernel("far", [](tw::View<const std::uint8_t, 1> x, tw::View<int, 1> y, tw::Scalar<tw::index_t> at) {
+        auto v = tw::load(x, {at}, {8}).to<int>();
+        tw::store(y, {0}, tw::sum(v, 0));
+        tw::store(y, {1}, tw::sum(tw::valid(v).to<int>(), 0));
+      });
+  const tw::index_t n = (tw::index_t{1} << 33) + 3;
+  const auto x = tensor<std::uint8_t>({1}, {7}).broadcast_to({n}), y = tensor<std::uint8_t>({1}, {7});
+  const auto out = tensor<int>({2}, {0, 0});
+  for (const auto& [at, lanes] : {std::pair<tw::index_t, int>{0, 8}, {n - 5, 5}, {n, 0}, {-3, 5}, {n - 8, 8}}) {
+    k.launch(device().stream(), {1}, x, out, at);
+    CHECK(doubles(out) == std::vector<double>{7.0 * lanes, static_cast<double>(lanes)});
+  }
+  k.launch(device().stream(), {1}, y, out, 0);
+  CHECK(doubles(out) == std::vector<double>{7, 1});
+}
+
+TEST_CASE("long long is i64") {
+  const auto k = tw::kernel("long_long", [](tw::View<const long long, 1> x, tw::View<std::int64_t, 1> y) {
+    tw::store(y, {0}, tw::load(x, {0}, {2}) + 1);
+  });
+  const auto x = tensor<long long>({2}, {1, 2});
+  const auto y = tensor<std::int64_t>({2}, {0, 0});
+  k.launch(device().stream(), {1}, x, y);
+  CHECK(doubles(y) == std::vector<double>{2, 3});
+}
