@@ -213,7 +213,7 @@ TEST_CASE("TILEWEAVE_CHECK finds a kernel that reads a global") {
   const std::string text = recorded(k);
   ::unsetenv("TILEWEAVE_CHECK");
   tw::reload_env_for_test();
-  CHECK(text == HERE(-8) +
+  CHECK(text == HERE(-6) +
                     ": error: kernel 'global' records differently the second time\n  in kernel 'global'\n"
                     "  help: its lambda reads something that changes: pass it as a tw::Const or tw::Scalar parameter");
   CHECK(recorded(k) == "nothing thrown");
