@@ -138,16 +138,16 @@ std::vector<PrimitiveCall> calls_of_primitives(llvm::Module& m) {
   return out;
 }
 
-bool is_convergent(const PrimitiveInfo& info) {
-  return info.effect == PrimitiveEffect::warp || info.effect == PrimitiveEffect::sync;
+bool has_site(PrimitiveId id) {
+  return primitive_info(id).effect != PrimitiveEffect::pure && id != PrimitiveId::nanosleep && id != PrimitiveId::clock;
 }
 
-// Numbers the calls that a warp makes together, above the site: the host's code generator may merge or copy calls, and
-// the machine must still tell whether lanes are at the same one.
+// Numbers the calls above the site: the host's code generator may merge or copy them, and the machine must still tell
+// whether lanes are at the same one.
 void number_calls(const std::vector<PrimitiveCall>& calls) {
   std::uint64_t number = 0;
   for (const PrimitiveCall& p : calls) {
-    if (!is_convergent(primitive_info(p.use.id))) continue;
+    if (!has_site(p.use.id)) continue;
     const unsigned last = p.call->arg_size() - 1;
     auto* site = llvm::dyn_cast<llvm::ConstantInt>(p.call->getArgOperand(last));
     if (site == nullptr) refuse("the site of a primitive is not a constant");

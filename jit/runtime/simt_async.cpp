@@ -15,7 +15,7 @@ void async_copy(std::uint32_t offset, std::uint64_t address, std::uint32_t sourc
   if (source_bytes > sizeof(T)) fail(t, "async_copy reads more bytes than it writes");
   SharedMemory& s = t.block->shared;
   Conflict conflict = s.check_place(offset, bytes, bytes);
-  if (!conflict) conflict = s.begin_flight(offset, bytes, {t.number, t.number, t.call.site, false, false});
+  if (!conflict) conflict = s.begin_flight(offset, bytes, {t.number, t.number, t.call.site, false, false, 0});
   if (conflict) {
     Cluster& c = cluster_of(t);
     c.fail(t, word_conflict(c, conflict, c.who(t.number), "copies into", offset, bytes));
@@ -80,7 +80,7 @@ void mbarrier_init(std::uint32_t offset, std::uint32_t count, std::uint32_t site
     fail(t, "an mbarrier is initialised twice", "call mbarrier_invalidate before its place is used again");
   }
   if (count == 0 || count >= 1u << 20) fail(t, "the count of an mbarrier is not between 1 and 2^20 - 1");
-  if (const Conflict conflict = s.write(offset, mbarrier_bytes, {t.number, t.number, t.call.site, false, false})) {
+  if (const Conflict conflict = s.write(offset, mbarrier_bytes, {t.number, t.number, t.call.site, false, false, 0})) {
     fail_at(t, conflict, offset, "initialises");
   }
   s.set_barrier(offset, mbarrier_bytes, true);

@@ -100,7 +100,7 @@ T shared_update(Thread& t, std::uint32_t offset, F&& f) {
 template <class T, class F>
 T global_update(Thread& t, std::uint64_t address, F&& f) {
   cluster_of(t).maybe_yield(t);
-  std::byte* p = global_access(t, address, sizeof(T), sizeof(T), Act::atomic);
+  std::byte* p = global_access(t, address, sizeof(T), sizeof(T), Act::atomic, Track::history);
   pass_on(t, p);
   return update<T>(p, f);
 }

@@ -60,6 +60,29 @@ void fail_global(Thread& t, std::uint64_t address, std::int64_t bytes, std::int6
   }
 }
 
+// "byte 12 of the view at argument slot 0"
+std::string global_text(const Cluster& c, std::uint64_t address) {
+  const GlobalRange* r = find_range(c, address, 1);
+  if (r == nullptr) return "a byte of global memory";
+  return "byte " + std::to_string(address - r->begin) + " of " +
+         (r->argument < 0 ? "an allocation" : "the view at argument slot " + std::to_string(r->argument));
+}
+
+void fail_global_race(Thread& t, const Conflict& conflict, std::int64_t bytes, Act act) {
+  Cluster& c = cluster_of(t);
+  const std::string access = c.who(t.number) + " " + verb_of(act) + " " + std::to_string(bytes) +
+                             " bytes of global memory; " + c.who(conflict.other_agent) +
+                             (conflict.other_wrote ? " wrote " : " read ") +
+                             global_text(c, static_cast<std::uint64_t>(conflict.byte)) + c.where(conflict.other_site);
+  if (conflict.kind == Conflict::Kind::stale) {
+    c.fail(t, {"stale: by a read-only load " + access + " in the same launch",
+               "load it as memory that the kernel may write", t.call.site, 0, 0, ""});
+  } else {
+    c.fail(t, {"race: " + access + " with no barrier between", "put a barrier between the two accesses", t.call.site, 0,
+               0, ""});
+  }
+}
+
 }  // namespace
 
 void fail(Thread& t, const char* message, const char* help) {
@@ -105,6 +128,7 @@ Fault word_conflict(const Cluster& c, const Conflict& conflict, const std::strin
                   " without fence_proxy_async after it";
       f.help = "the writer must execute fence_proxy_async before the barrier";
       break;
+    case Conflict::Kind::stale:
     case Conflict::Kind::none:
       break;
   }
@@ -121,7 +145,7 @@ void check_shared_place(Thread& t, Block& b, std::int64_t offset, std::int64_t b
 std::byte* shared_access(Thread& t, Block& b, std::int64_t offset, std::int64_t bytes, std::int64_t alignment,
                          Act act) {
   SharedMemory& s = b.shared;
-  const Accessor who{t.number, t.number, t.call.site, act == Act::atomic, false};
+  const Accessor who{t.number, t.number, t.call.site, act == Act::atomic, false, 0};
   Conflict conflict = s.check_place(offset, bytes, alignment);
   if (!conflict && act != Act::write) conflict = s.read(offset, bytes, who);
   if (!conflict && act != Act::read) conflict = s.write(offset, bytes, who);
@@ -132,13 +156,24 @@ std::byte* shared_access(Thread& t, Block& b, std::int64_t offset, std::int64_t 
   return s.at(offset);
 }
 
-std::byte* global_access(Thread& t, std::uint64_t address, std::int64_t bytes, std::int64_t alignment, Act act) {
+std::byte* global_access(Thread& t, std::uint64_t address, std::int64_t bytes, std::int64_t alignment, Act act,
+                         Track track) {
   const GlobalRange* r = t.last_range;
   const bool in_last =
       r != nullptr && address >= r->begin && address < r->end && static_cast<std::uint64_t>(bytes) <= r->end - address;
   if (!in_last) r = t.last_range = find_range(cluster_of(t), address, bytes);
   if (r == nullptr || address % static_cast<std::uint64_t>(alignment) != 0) {
     fail_global(t, address, bytes, alignment, act);
+    cluster_of(t).leave();
+  }
+  if (track == Track::nothing) return reinterpret_cast<std::byte*>(address);
+  GlobalMemory& g = cluster_of(t).global();
+  const Accessor who{t.number, t.number, t.call.site, act == Act::atomic, false, t.call.number};
+  Conflict conflict;
+  if (act != Act::write) conflict = g.read(address, bytes, who, track == Track::read_only);
+  if (!conflict && act != Act::read) conflict = g.write(address, bytes, who);
+  if (conflict) {
+    fail_global_race(t, conflict, bytes, act);
     cluster_of(t).leave();
   }
   return reinterpret_cast<std::byte*>(address);

@@ -44,7 +44,10 @@ enum class Act : std::uint8_t { read, write, atomic };
 void check_shared_place(Thread& t, Block& b, std::int64_t offset, std::int64_t bytes, std::int64_t alignment, Act act);
 std::byte* shared_access(Thread& t, Block& b, std::int64_t offset, std::int64_t bytes, std::int64_t alignment, Act act);
 // Checks that an access of global memory lies in the launch's memory and is aligned.
-std::byte* global_access(Thread& t, std::uint64_t address, std::int64_t bytes, std::int64_t alignment, Act act);
+// `history`: also against what the cluster's threads have done there (accesses of at most 16 bytes, aligned).
+enum class Track : std::uint8_t { nothing, history, read_only };
+std::byte* global_access(Thread& t, std::uint64_t address, std::int64_t bytes, std::int64_t alignment, Act act,
+                         Track track = Track::nothing);
 // Whether the bytes lie in the launch's memory; for work that runs on the scheduler.
 bool is_global(const Cluster& c, std::uint64_t address, std::int64_t bytes);
 

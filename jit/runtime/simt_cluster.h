@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tileweave/jit/runtime/simt_fiber.h"
+#include "tileweave/jit/runtime/simt_global.h"
 #include "tileweave/jit/runtime/simt_machine.h"
 #include "tileweave/jit/runtime/simt_mbarrier.h"
 #include "tileweave/jit/runtime/simt_order.h"
@@ -120,6 +121,7 @@ class Cluster {
 
   const Grid& grid() const { return grid_; }
   Order& order() { return order_; }
+  GlobalMemory& global() { return global_; }
   std::int64_t first_block() const { return first_block_; }
   std::vector<Block>& blocks() { return blocks_; }
   std::vector<Thread>& threads() { return threads_; }
@@ -173,6 +175,7 @@ class Cluster {
   std::int64_t first_block_;
   Fibers& fibers_;
   Order order_;
+  GlobalMemory global_{order_};
   std::vector<Block> blocks_;
   std::vector<Thread> threads_;
   std::deque<std::function<void()>> pending_;

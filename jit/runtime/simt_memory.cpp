@@ -35,10 +35,12 @@ void shared_store(std::uint32_t offset, Passed<T> value, std::uint32_t predicate
 }
 
 template <class T>
-T global_load(std::uint64_t address, std::uint32_t predicate, std::uint32_t, std::uint32_t site) {
+T global_load(std::uint64_t address, std::uint32_t predicate, std::uint32_t hint, std::uint32_t site) {
   if (!flag(predicate)) return T{};
   Thread& t = enter("global_load", site);
-  return bytes_at<T>(global_access(t, address, sizeof(T), sizeof(T), Act::read));
+  constexpr std::uint32_t read_only = 1;  // CacheHint::read_only
+  const Track track = hint == read_only ? Track::read_only : Track::history;
+  return bytes_at<T>(global_access(t, address, sizeof(T), sizeof(T), Act::read, track));
 }
 
 template <class T>
@@ -46,7 +48,7 @@ void global_store(std::uint64_t address, Passed<T> value, std::uint32_t predicat
   if (!flag(predicate)) return;
   Thread& t = enter("global_store", site);
   cluster_of(t).maybe_yield(t);
-  put<T>(global_access(t, address, sizeof(T), sizeof(T), Act::write), value);
+  put<T>(global_access(t, address, sizeof(T), sizeof(T), Act::write, Track::history), value);
 }
 
 void prefetch_l2(std::uint64_t, std::uint32_t, std::uint32_t) {}

@@ -94,7 +94,7 @@ void issue(Thread& t, const Load& l, std::int64_t alignment) {
     conflict = {Conflict::Kind::no_mbarrier, l.mbarrier, false, 0, 0};
   }
   if (!conflict) {
-    conflict = s.begin_flight(l.offset, l.bytes, {found->second.agent(), t.number, t.call.site, false, true});
+    conflict = s.begin_flight(l.offset, l.bytes, {found->second.agent(), t.number, t.call.site, false, true, 0});
   }
   if (conflict) {
     const bool is_mbarrier = conflict.kind == Conflict::Kind::no_mbarrier;
@@ -164,7 +164,7 @@ void read_for_store(Thread& t, std::int64_t offset, std::int64_t bytes, std::int
   if (t.bulk_agent < 0) t.bulk_agent = c.order().new_agent();
   t.bulk_open = true;
   Conflict conflict = s.check_place(offset, bytes, alignment);
-  if (!conflict) conflict = s.read(offset, bytes, {t.bulk_agent, t.number, t.call.site, false, true});
+  if (!conflict) conflict = s.read(offset, bytes, {t.bulk_agent, t.number, t.call.site, false, true, 0});
   if (!conflict) return;
   c.fail(t, word_conflict(c, conflict, c.who(t.number), "copies from", offset, bytes));
   c.leave();
@@ -231,7 +231,7 @@ void cluster_store_async(std::uint32_t address, T value, std::uint32_t mbarrier,
     conflict = {Conflict::Kind::no_mbarrier, m.offset, false, 0, 0};
   }
   if (!conflict) {
-    const Accessor who{found->second.agent(), t.number, t.call.site, false, true};
+    const Accessor who{found->second.agent(), t.number, t.call.site, false, true, 0};
     conflict = block->shared.begin_flight(p.offset, sizeof(T), who);
   }
   if (conflict) {

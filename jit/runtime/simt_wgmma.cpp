@@ -55,7 +55,7 @@ const std::byte* read_unit(Block& b, int group, Thread& t, std::int64_t at) {
   Cluster& c = *b.cluster;
   WarpGroup& g = b.groups[static_cast<std::size_t>(group)];
   Conflict conflict = b.shared.check_place(at, 16, 16);
-  if (!conflict) conflict = b.shared.read(at, 16, {g.agent, t.number, t.call.site, false, true});
+  if (!conflict) conflict = b.shared.read(at, 16, {g.agent, t.number, t.call.site, false, true, 0});
   if (conflict) {
     c.fail(t, word_conflict(c, conflict, c.who(t.number), "multiplies", at, 16));
     c.leave();

@@ -139,7 +139,7 @@ TEST_CASE("wrong phases and counts of a ring are found, in any order of warps") 
     CHECK(has(ring_fault({.signal = ""}, seed), "deadlock"));
     CHECK(has(ring_fault({.release = ""}, seed), "deadlock"));
   }
-  CHECK(has(ring_fault({.signal = ""}), "wait for an mbarrier in mbarrier_wait, which never completes"));
+  CHECK(has(ring_fault({.signal = ""}), " for an mbarrier in mbarrier_wait, which never completes"));
   CHECK(has(ring_fault({.init_barrier = ""}), "mbarrier"));
   CHECK(has(ring_fault({.full_count = "0"}), "the count of an mbarrier is not between 1 and 2^20 - 1"));
 }

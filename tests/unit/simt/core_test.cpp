@@ -439,3 +439,38 @@ TEST_CASE("narrow floats in plain IR") {
   CHECK(results("%f = uitofp i32 %t to float\n%h = fptrunc float %f to bfloat\n%w = fpext bfloat %h to float\n"
                 "%r = fptoui float %w to i32\n")[31] == 31);
 }
+
+TEST_CASE("races on global memory inside a block, and stale read-only loads") {
+  std::vector<std::uint32_t> data(64, 5), out(64);
+  // data[t] = t; <between>; r = data[(t + 1) % 64]
+  const auto body = [](const std::string& between, int hint) {
+    return tid +
+           "%t4 = shl i32 %t, 2\n%tx = zext i32 %t4 to i64\n%a = add i64 %p1, %tx\n"
+           "call void @tw.global_store.i32(i64 %a, i32 %t, i1 true, i32 0, i32 11)\n" +
+           between +
+           "%u = add i32 %t4, 4\n%m = and i32 %u, 255\n%mx = zext i32 %m to i64\n%b = add i64 %p1, %mx\n"
+           "%r = call i32 @tw.global_load.i32(i64 %b, i1 true, i32 " +
+           std::to_string(hint) + ", i32 12)\n" + store_result;
+  };
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const SimtRun options{.threads = 64, .seed = seed};
+    run_simt(body(block_barrier, 0), {memory(out), memory(data)}, options);
+    for (std::uint32_t i = 0; i < 64; ++i) CHECK(out[i] == (i + 1) % 64);
+    CHECK(simt_fault(body("", 0), {memory(out), memory(data)}, options).find("error: race: thread ") !=
+          std::string::npos);
+    CHECK(simt_fault(body(block_barrier, 1), {memory(out), memory(data)}, options)
+              .find("stale: by a read-only load thread ") != std::string::npos);
+  }
+  CHECK(simt_fault(body("", 0), {memory(out), memory(data)}, {.threads = 64}) ==
+        "kernel.cpp:11: error: race: thread 1 writes 4 bytes of global memory; thread 0 read byte 4 of the view at "
+        "argument slot 1 at kernel.cpp:12 with no barrier between\n"
+        "  in kernel 'k', block 0, thread 1 (warp 0, lane 1), in global_store\n"
+        "  help: put a barrier between the two accesses");
+  // Atomics by all threads, then a barrier, then plain reads.
+  const std::string count = "%old = call i32 @tw.global_atomic_add.i32(i64 %p1, i32 1, i1 true, i32 3)\n";
+  const std::string read = "%r = call i32 @tw.global_load.i32(i64 %p1, i1 true, i32 0, i32 4)\n" + store_result;
+  data[0] = 0;
+  run_simt(tid + count + block_barrier + read, {memory(out), memory(data)}, {.threads = 64});
+  CHECK(out[7] == 64);
+  CHECK(simt_fault(tid + count + read, {memory(out), memory(data)}, {.threads = 64}).find("race") != std::string::npos);
+}

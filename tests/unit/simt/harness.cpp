@@ -8,7 +8,6 @@
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/raw_ostream.h>
 
-#include <regex>
 #include <set>
 #include <stdexcept>
 
@@ -25,9 +24,11 @@ namespace {
 // "declare" lines of all primitives the text names.
 std::string declarations(const std::string& body, llvm::LLVMContext& context) {
   llvm::Module m("declarations", context);
-  const std::regex name("@(tw\\.[a-z0-9_.]*)");
   std::set<std::string> seen;
-  for (std::sregex_iterator i(body.begin(), body.end(), name), end; i != end; ++i) seen.insert((*i)[1]);
+  for (std::size_t at = body.find("@tw."); at != std::string::npos; at = body.find("@tw.", at + 1)) {
+    const std::size_t end = body.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.", at + 1);
+    seen.insert(body.substr(at + 1, end - at - 1));
+  }
   for (const std::string& s : seen) {
     const auto use = codegen::primitive_from_name(s);
     if (!use) throw std::runtime_error("no primitive " + s);
