@@ -32,6 +32,7 @@ struct NodeOf<Specialized<T>> {
 template <int I, class P>
 struct HostArg;
 
+// A tensor for a View<T, R> parameter, or for a Ptr<T> one (R is -1).
 template <int parameter, class T, int R>
 class ViewArg {
  public:
@@ -49,13 +50,23 @@ class ViewArg {
   ViewArg(const E&);
   template <class U>
     requires(!Node<U>)
-  TILEWEAVE_REFUSED("a tensor is expected for a tw::View parameter")
+  TILEWEAVE_REFUSED("a tensor is expected for a tw::View or tw::Ptr parameter")
   ViewArg(const U&);
 
   void put(launch::Frame& frame, int number) const {
-    frame.view(number, *tensor_, R, dtype_of<V>, !std::is_const_v<T>);
+    if constexpr (R < 0) {
+      frame.pointer(number, *tensor_);
+    } else {
+      frame.view(number, *tensor_, R, dtype_of<V>, !std::is_const_v<T>);
+    }
   }
-  View<T, R> symbol() const { return View<T, R>(launch::add_view(dtype_of<V>, R, std::is_const_v<T>)); }
+  auto symbol() const {
+    if constexpr (R < 0) {
+      return Ptr<T>(launch::add_pointer(dtype_of<V>, std::is_const_v<T>));
+    } else {
+      return View<T, R>(launch::add_view(dtype_of<V>, R, std::is_const_v<T>));
+    }
+  }
 
  private:
   const runtime::AnyTensor* tensor_;
@@ -167,6 +178,14 @@ struct HostArg<I, View<T, R>> {
   static std::string text(const type&) { return {}; }
 };
 template <int I, class T>
+struct HostArg<I, PtrTile<T, 0>> {
+  using type = ViewArg<I, T, -1>;
+  static constexpr int constant_words = 0, slots = 1;
+  static void put(launch::Frame& f, const type& a) { a.put(f, I); }
+  static Ptr<T> symbol(const type& a) { return a.symbol(); }
+  static std::string text(const type&) { return {}; }
+};
+template <int I, class T>
 struct HostArg<I, Tile<T, 0>> {
   using type = ScalarArg<I, T, false>;
   static constexpr int constant_words = 0, slots = 1;
@@ -203,6 +222,11 @@ struct HostArg<I, Const<T>> {
   static Const<T> symbol(const type& a) { return Const<T>(a.value()); }
   static std::string text(const type& a) { return const_text(a.value()); }
 };
+
+template <class P>
+inline constexpr bool is_pointer = false;
+template <class T>
+inline constexpr bool is_pointer<PtrTile<T, 0>> = true;
 
 template <class P>
 concept Parameter = requires { typename HostArg<1, P>::type; };
@@ -254,6 +278,8 @@ class Kernel<F, std::index_sequence<I...>, P...> {
 
  private:
   static constexpr int constant_words = (0 + ... + detail::HostArg<1, P>::constant_words);
+  static_assert((0 + ... + detail::is_pointer<P>) <= launch::max_pointers,
+                "a kernel has at most 32 tw::Ptr parameters");
   static_assert(constant_words <= launch::max_constant_words, "a kernel's constants are at most 48 numbers");
 
   // "128, {64, 64, 32}": the constants, for the context line of errors.
@@ -295,8 +321,8 @@ template <class F>
 using signature_of = Signature<decltype(&F::operator())>;
 }  // namespace detail
 
-// Makes a kernel from a lambda over tw::View, tw::Scalar, tw::Specialized and tw::Const parameters. Nothing is recorded
-// or compiled before the first launch.
+// Makes a kernel from a lambda over tw::View, tw::Ptr, tw::Scalar, tw::Specialized and tw::Const parameters. Nothing is
+// recorded or compiled before the first launch.
 template <detail::PlainLambda F>
   requires(std::is_empty_v<F> && detail::signature_of<F>::good && detail::signature_of<F>::fits)
 auto kernel(std::string_view name, F, const Place& place = std::source_location::current()) {
@@ -309,7 +335,7 @@ int kernel(std::string_view, F);
 template <detail::PlainLambda F>
   requires(std::is_empty_v<F> && !detail::signature_of<F>::good)
 TILEWEAVE_REFUSED(
-    "a kernel's lambda returns void and takes tw::View, tw::Scalar, tw::Specialized or tw::Const parameters")
+    "a kernel's lambda returns void and takes tw::View, tw::Ptr, tw::Scalar, tw::Specialized or tw::Const parameters")
 int kernel(std::string_view, F);
 template <detail::PlainLambda F>
   requires(std::is_empty_v<F> && detail::signature_of<F>::good && !detail::signature_of<F>::fits)

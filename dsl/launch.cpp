@@ -59,26 +59,36 @@ void Frame::check_written(int number, const runtime::AnyTensor& t) const {
   }
 }
 
-void Frame::view(int number, const runtime::AnyTensor& t, int rank, Dtype elem, bool is_written) {
-  if (!t.defined())
+void Frame::check_tensor(int number, const runtime::AnyTensor& t) const {
+  if (!t.defined()) {
     refuse(number, "is an empty handle, not a tensor", "make one, e.g. with tw::Tensor<T>::empty(device, {n})");
+  }
+  if (!(t.device() == stream_.device())) {
+    runtime::require_reachable(t, stream_, "kernel '" + kernel_.name() + "': argument " + std::to_string(number),
+                               place_);
+  }
+  if (t.data() == nullptr && t.size() != 0) {
+    refuse(number, "has " + std::to_string(t.size()) + " elements at a null pointer",
+           "give tw::wrap the memory's address");
+  }
+}
+
+void Frame::view(int number, const runtime::AnyTensor& t, int rank, Dtype elem, bool is_written) {
+  check_tensor(number, t);
   if (t.rank() != rank) {
     refuse(number,
            "has " + std::to_string(t.rank()) + " axes, extents " + runtime::to_string(t.extents()) +
                "; its parameter is a view of rank " + std::to_string(rank),
            "reshape the tensor, or give the kernel a view of that rank");
   }
-  if (!(t.device() == stream_.device())) {
-    runtime::require_reachable(t, stream_, "kernel '" + kernel_.name() + "': argument " + std::to_string(number),
-                               place_);
-  }
-  const auto base = reinterpret_cast<std::uintptr_t>(t.data());
-  if (base == 0 && t.size() != 0) {
-    refuse(number, "has " + std::to_string(t.size()) + " elements at a null pointer",
-           "give tw::wrap the memory's address");
-  }
   if (is_written) check_written(number, t);
   strided(number, t, t.data(), rank, t.extents().begin(), t.strides().begin(), elem, is_written);
+}
+
+void Frame::pointer(int number, const runtime::AnyTensor& t) {
+  check_tensor(number, t);
+  pointers_[pointer_count_++] = &t;
+  slots_[slot_count_++] = reinterpret_cast<std::uintptr_t>(t.data());
 }
 
 void Frame::strided(int number, const runtime::AnyTensor& t, const void* data, int rank, const index_t* extents,
@@ -115,6 +125,10 @@ void Frame::strided(int number, const runtime::AnyTensor& t, const void* data, i
 }
 
 void Frame::find_overlaps() {
+  if (pointer_count_ > 0) {
+    for (int i = 0; i < view_count_; ++i) key_[facts_at_ + i] |= std::uint64_t{1} << 26;
+    return;
+  }
   for (int i = 0; i < view_count_; ++i) {
     if (!seen_[i].is_written) continue;
     for (int j = 0; j < view_count_; ++j) {
@@ -140,7 +154,7 @@ void Frame::run(const Grid& grid, const Body& record, std::string (*text)(const 
                          "a grid's axes are zero or more");
     }
   }
-  if (any_written_) find_overlaps();
+  if (any_written_ || pointer_count_ > 0) find_overlaps();
   const Key key(key_, static_cast<std::size_t>(facts_at_ + view_count_));
   const runtime::LoadedKernel* kernel = kernel_.variants().find(key);
   if (kernel == nullptr) {
@@ -152,6 +166,7 @@ void Frame::run(const Grid& grid, const Body& record, std::string (*text)(const 
   if (runtime::count_programs(grid.data(), place_) == 0) return;
   runtime::StreamState& stream = stream_.state();
   for (int i = 0; i < view_count_; ++i) seen_[i].tensor->use_on(stream, place_);
+  for (int i = 0; i < pointer_count_; ++i) pointers_[i]->use_on(stream, place_);
   kernel->launch(stream, grid.data(), slots_, slot_count_, place_);
   launches.fetch_add(1, std::memory_order_relaxed);
 }
@@ -165,6 +180,12 @@ record::Raw add_view(Dtype elem, int rank, bool is_const) {
 record::Raw add_scalar(Dtype elem) {
   record::Recorder& r = record::current({});
   return r.wrap(r.function.add_param(ir::Type::scalar(elem), "p" + std::to_string(r.function.params.size())));
+}
+
+record::Raw add_pointer(Dtype elem, bool is_const) {
+  record::Recorder& r = record::current({});
+  return r.wrap(
+      r.function.add_param(ir::Type::pointer(elem, is_const, {}), "p" + std::to_string(r.function.params.size())));
 }
 
 record::Raw add_specialized(Dtype elem, std::uint64_t bits) {

@@ -24,6 +24,9 @@ namespace launch {
 // one.
 inline constexpr int default_variant_budget = 16;
 
+// The words that constants may take in a key, and the pointer parameters a kernel may have.
+inline constexpr int max_constant_words = 48, max_pointers = 32;
+
 // A callable by reference: what records the kernel's body.
 class Body {
  public:
@@ -71,6 +74,9 @@ class Frame {
   // A tensor seen with other extents and strides (of `rank` axes, in elements) from `base`; unchecked.
   void strided(int number, const runtime::AnyTensor& t, const void* base, int rank, const index_t* extents,
                const index_t* strides, Dtype elem, bool is_written);
+  // A tensor for a pointer parameter: its address alone. What a kernel reaches through a pointer nobody knows, so every
+  // view of the launch may overlap it.
+  void pointer(int number, const runtime::AnyTensor& t);
   void scalar(std::uint64_t bits) { slots_[slot_count_++] = bits; }
   // Where the words of the next constant go.
   std::uint64_t* constants() { return key_ + key_words_; }
@@ -90,6 +96,7 @@ class Frame {
   };
 
   void find_overlaps();
+  void check_tensor(int number, const runtime::AnyTensor& t) const;
   void check_written(int number, const runtime::AnyTensor& t) const;
 
   const KernelState& kernel_;
@@ -97,17 +104,17 @@ class Frame {
   Place place_;
   int slot_count_ = 0, key_words_ = header_words, view_count_ = 0, facts_at_;
   bool any_written_ = false;
+  int pointer_count_ = 0;
   Seen seen_[runtime::max_slots / 3 + 1];
+  const runtime::AnyTensor* pointers_[max_pointers];
   std::uint64_t slots_[runtime::max_slots];
   std::uint64_t key_[runtime::max_slots + 64];
 };
 
-// The words that constants may take in a key.
-inline constexpr int max_constant_words = 48;
-
 // --- while the body is recorded: the function's parameters, in order
 record::Raw add_view(Dtype elem, int rank, bool is_const);
 record::Raw add_scalar(Dtype elem);
+record::Raw add_pointer(Dtype elem, bool is_const);
 record::Raw add_specialized(Dtype elem, std::uint64_t bits);
 // Records a body as a kernel of this name and gives its text: for tests and tools.
 std::string record_text(std::string_view name, const Place& place, const Body& body);

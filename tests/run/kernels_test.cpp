@@ -268,3 +268,14 @@ TEST_CASE("long long is i64") {
   k.launch(device().stream(), {1}, x, y);
   CHECK(doubles(y) == std::vector<double>{2, 3});
 }
+
+TEST_CASE("pointer parameters take a tensor's address") {
+  const auto gather = tw::kernel("gather", [](tw::Ptr<const float> x, tw::View<const int, 1> index, tw::Ptr<float> y) {
+    auto at = tw::load(index, {0}, {4});
+    tw::store(y + tw::arange(4), tw::load(x + at, {.mask = at >= 0}));
+  });
+  const auto x = tensor<float>({5}, {10, 11, 12, 13, 14});
+  const auto y = tensor<float>({4}, {-1, -1, -1, -1});
+  gather.launch(device().stream(), {1}, x, tensor<int>({3}, {4, -1, 2}), y);
+  CHECK(doubles(y) == std::vector<double>{14, -1, 12, -1});  // the invalid lane and the masked one stay
+}

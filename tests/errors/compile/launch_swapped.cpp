@@ -1,4 +1,4 @@
-// says: a tensor is expected for a tw::View parameter
+// says: a tensor is expected for a tw::View or tw::Ptr parameter
 // A mistake that both compilers refuse at the marked line; see check_compile.py.
 #include <tileweave/tileweave.h>
 namespace tw = tileweave;
