@@ -101,8 +101,8 @@ struct Lit : NodeTag {
     return value;
   }
   template <class Visit>
-  void leaves(Visit&& visit) const {
-    visit(*this);
+  void leaves(Visit&& visit, Dtype want) const {
+    visit(*this, want);
   }
 };
 
@@ -300,12 +300,17 @@ class Expr : public NodeBase<Expr<Op, N...>> {
   }
   template <class S>
   constexpr auto bind(const S& arguments) const;  // defined in math.h
+  // Calls visit(leaf, element type wanted of it) in the order in which record() meets the leaves.
   template <class Visit>
-  void leaves(Visit&& visit) const {
-    std::apply([&](const auto&... x) { (x.leaves(visit), ...); }, operands_);
+  void leaves(Visit&& visit, Dtype want) const {
+    visit_leaves(visit, weak ? want : dtype_of<computed>, std::index_sequence_for<N...>{});
   }
 
  private:
+  template <class Visit, std::size_t... K>
+  void visit_leaves(Visit& visit, Dtype in, std::index_sequence<K...>) const {
+    (operand<K>().leaves(visit, select_condition<K> ? Dtype::boolean : in), ...);
+  }
   template <class C, std::size_t... K>
   record::Raw record_op(C& context, Dtype in, std::index_sequence<K...>) const {
     // Braces: the operands are recorded from left to right.
@@ -345,8 +350,8 @@ class Cast : public NodeBase<Cast<T, Saturate, N>> {
   template <class S>
   constexpr auto bind(const S& arguments) const;
   template <class Visit>
-  void leaves(Visit&& visit) const {
-    operand_.leaves(visit);
+  void leaves(Visit&& visit, Dtype) const {
+    operand_.leaves(visit, own_dtype<N>);
   }
 
  private:
@@ -374,9 +379,9 @@ class Like : public NodeBase<Like<N, V>> {
   template <class S>
   constexpr auto bind(const S& arguments) const;
   template <class Visit>
-  void leaves(Visit&& visit) const {
-    like_.leaves(visit);
-    value_.leaves(visit);
+  void leaves(Visit&& visit, Dtype want) const {
+    like_.leaves(visit, own_dtype<N>);
+    value_.leaves(visit, want);
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -46,6 +47,10 @@ constexpr Literal literal(V v) {
     return {Literal::Kind::floating, 0, static_cast<double>(v)};
   }
 }
+
+// Whether an integer literal is a value of the type; others always fit.
+bool fits(const Literal& v, Dtype type);
+std::string to_string(const Literal& v);
 
 using ExtentSpan = std::span<const index_t>;
 

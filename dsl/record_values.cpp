@@ -16,22 +16,6 @@ using ir::Value;
 
 ExtentSpan extents_of(const Value* v) { return {v->type.extents.data(), static_cast<std::size_t>(v->type.rank)}; }
 
-bool fits(const Literal& v, Dtype t) {
-  if (!is_int(t) || v.kind == Literal::Kind::boolean) return true;
-  const int bits = dtype_info(t).bits;
-  if (v.kind == Literal::Kind::unsigned_int) {
-    const auto u = static_cast<std::uint64_t>(v.integer);
-    return static_cast<int>(std::bit_width(u)) <= bits - (is_signed(t) ? 1 : 0);
-  }
-  if (is_unsigned(t)) return v.integer >= 0 && (v.integer >> (bits - 1) >> 1) == 0;
-  return bits == 64 || (v.integer >= -(std::int64_t{1} << (bits - 1)) && v.integer < (std::int64_t{1} << (bits - 1)));
-}
-
-std::string literal_text(const Literal& v) {
-  return v.kind == Literal::Kind::unsigned_int ? std::to_string(static_cast<std::uint64_t>(v.integer))
-                                               : std::to_string(v.integer);
-}
-
 // The shape all operands broadcast to; errors name the two that differ. As in NumPy a lower rank gets leading axes
 // of 1.
 ir::Extents join_shapes(std::span<Value* const> values, OpId op, const Place& p) {
@@ -72,6 +56,23 @@ int checked_axis(int axis, int rank, std::string_view what, const Place& p) {
 
 }  // namespace
 
+bool fits(const Literal& v, Dtype t) {
+  if (!is_int(t) || v.kind == Literal::Kind::boolean || v.kind == Literal::Kind::floating) return true;
+  const int bits = dtype_info(t).bits;
+  if (v.kind == Literal::Kind::unsigned_int) {
+    const auto u = static_cast<std::uint64_t>(v.integer);
+    return static_cast<int>(std::bit_width(u)) <= bits - (is_signed(t) ? 1 : 0);
+  }
+  if (is_unsigned(t)) return v.integer >= 0 && (v.integer >> (bits - 1) >> 1) == 0;
+  return bits == 64 || (v.integer >= -(std::int64_t{1} << (bits - 1)) && v.integer < (std::int64_t{1} << (bits - 1)));
+}
+
+std::string to_string(const Literal& v) {
+  if (v.kind == Literal::Kind::floating) return std::to_string(v.real);
+  return v.kind == Literal::Kind::unsigned_int ? std::to_string(static_cast<std::uint64_t>(v.integer))
+                                               : std::to_string(v.integer);
+}
+
 std::string shape_text(ExtentSpan extents) {
   std::string s = "{";
   for (std::size_t i = 0; i < extents.size(); ++i) s += (i == 0 ? "" : ", ") + std::to_string(extents[i]);
@@ -93,7 +94,7 @@ Raw constant(const Literal& v, Dtype type, const Place& place) {
   const ir::Type t = ir::Type::scalar(type);
   if (v.kind == Literal::Kind::floating) return r.wrap(r.builder.constant(t, v.real, p));
   if (!fits(v, type)) {
-    throw_record_error(p, "the literal " + literal_text(v) + " does not fit " + std::string(dtype_name(type)),
+    throw_record_error(p, "the literal " + to_string(v) + " does not fit " + std::string(dtype_name(type)),
                        "convert the tile to a wider type with .to<T>()");
   }
   if (v.kind == Literal::Kind::unsigned_int && v.integer < 0 && is_float(type)) {

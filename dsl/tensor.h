@@ -88,8 +88,13 @@ class Tensor : public NodeBase<Tensor<T>> {
 
   bool defined() const { return any_.defined(); }
   int dims() const { return any_.rank(); }
-  index_t extent(int axis) const { return any_.extent(axis < 0 ? axis + any_.rank() : axis); }
-  index_t stride(int axis) const { return any_.stride(axis < 0 ? axis + any_.rank() : axis); }
+  // Negative axes count from the end.
+  index_t extent(int axis, const Place& p = std::source_location::current()) const {
+    return any_.extent(checked_axis(axis, p));
+  }
+  index_t stride(int axis, const Place& p = std::source_location::current()) const {
+    return any_.stride(checked_axis(axis, p));
+  }
   Shape shape() const { return Shape(any_.extents()); }
   index_t size() const { return any_.size(); }
   T* data() const { return static_cast<T*>(any_.data()); }
@@ -184,11 +189,18 @@ class Tensor : public NodeBase<Tensor<T>> {
     return *this;
   }
   template <class Visit>
-  void leaves(Visit&& visit) const {
-    visit(*this);
+  void leaves(Visit&& visit, Dtype want) const {
+    visit(*this, want);
   }
 
  private:
+  int checked_axis(int axis, const Place& p) const {
+    const int at = axis < 0 ? axis + any_.rank() : axis;
+    if (at >= 0 && at < any_.rank()) return at;
+    throw_launch_error(p, "there is no axis " + std::to_string(axis) + " in a tensor of extents " +
+                              runtime::to_string(any_.extents()));
+  }
+
   runtime::AnyTensor any_;
 };
 

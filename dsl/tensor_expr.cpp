@@ -132,10 +132,8 @@ void record_body(const Request& q, int rank, const Blocks& blocks) {
   const Place& p = q.place;
   const record::Raw out = launch::add_view(q.result, rank, false);
   std::vector<record::Raw> leaves;
-  std::vector<Dtype> dtypes;
   for (int l = 0; l < q.leaf_count; ++l) {
     const Leaf& leaf = q.leaves[l];
-    dtypes.push_back(leaf.dtype);
     leaves.push_back(leaf.tensor != nullptr ? launch::add_view(leaf.dtype, rank, true)
                                             : launch::add_scalar(leaf.dtype));
   }
@@ -160,7 +158,7 @@ void record_body(const Request& q, int rank, const Blocks& blocks) {
     const auto at = static_cast<std::size_t>(l);
     leaves[at] = record::load(leaves[at], offsets, extents, padded, p);
   }
-  Context context(leaves.data(), dtypes.data(), p);
+  Context context(leaves.data(), p);
   record::Raw result = q.record(q.expression, context);
   if (record::shape(result, p).empty()) result = record::full(result, extents, p);
   record::store(out, offsets, result, {}, p);
@@ -241,6 +239,15 @@ Device device_of(const Request& q) {
 }
 
 }  // namespace
+
+Leaf number(const record::Literal& v, std::uint64_t bits, Dtype own, Dtype want, const Place& p) {
+  if (!record::fits(v, want)) {
+    throw_launch_error(
+        p, "tensor expression: the literal " + record::to_string(v) + " does not fit " + std::string(dtype_name(want)),
+        "convert the tensor to a wider type with .to<T>()");
+  }
+  return {nullptr, want, own == want ? bits : record::host_convert(bits, own, want, false)};
+}
 
 AnyTensor evaluate(const Request& q) {
   const Dims extents = broadcast_extents(q);

@@ -16,25 +16,22 @@ namespace expression {
 // the kernel takes as an argument, so that a new value compiles nothing.
 struct Leaf {
   const runtime::AnyTensor* tensor = nullptr;
-  Dtype dtype = Dtype::f32;
-  std::uint64_t bits = 0;  // of a number
+  Dtype dtype = Dtype::f32;  // of a number: the type of the tensor it meets
+  std::uint64_t bits = 0;    // of a number, in that type
 };
+// The number as an element of `want`. Errors: LaunchError where an integer does not fit.
+Leaf number(const record::Literal& v, std::uint64_t bits, Dtype own, Dtype want, const Place& p);
 
 // Gives recording its leaves: the loaded blocks and the scalar parameters.
 class Context {
  public:
-  Context(const record::Raw* leaves, const Dtype* dtypes, const Place& p)
-      : place(p), leaves_(leaves), dtypes_(dtypes) {}
+  Context(const record::Raw* leaves, const Place& p) : place(p), leaves_(leaves) {}
   Place place;
   record::Raw tensor() { return leaves_[next_++]; }
-  record::Raw literal(const record::Literal&, Dtype want) {
-    const int i = next_++;
-    return dtypes_[i] == want ? leaves_[i] : record::convert(leaves_[i], want, false, place);
-  }
+  record::Raw literal(const record::Literal&, Dtype) { return leaves_[next_++]; }
 
  private:
   const record::Raw* leaves_;
-  const Dtype* dtypes_;
   int next_ = 0;
 };
 
@@ -60,15 +57,17 @@ struct Erased {
   std::array<Leaf, static_cast<std::size_t>(capacity)> leaves{};
   int count = 0;
 
-  explicit Erased(const E& e) {
-    e.leaves([this](const auto& leaf) {
+  Erased(const E& e, const Place& p) {
+    const auto visit = [&](const auto& leaf, Dtype want) {
       using L = std::remove_cvref_t<decltype(leaf)>;
+      Leaf& next = leaves[static_cast<std::size_t>(count++)];
       if constexpr (detail::is_tensor<L>) {
-        leaves[static_cast<std::size_t>(count++)] = {&leaf.any(), leaf.any().dtype(), 0};
+        next = {&leaf.any(), leaf.any().dtype(), 0};
       } else {
-        leaves[static_cast<std::size_t>(count++)] = {nullptr, dtype_of<typename L::elem>, detail::to_bits(leaf.value)};
+        next = number(record::literal(leaf.value), detail::to_bits(leaf.value), dtype_of<typename L::elem>, want, p);
       }
-    });
+    };
+    e.leaves(visit, own_dtype<E>);
   }
   // One kernel for each expression type.
   static const launch::KernelState& kernel(const Place& p) {
@@ -88,11 +87,11 @@ struct Erased {
 namespace detail {
 template <class T, class E>
 runtime::AnyTensor evaluate(const E& e, const Place& p) {
-  return expression::evaluate(expression::Erased<E>(e).request(e, nullptr, p));
+  return expression::evaluate(expression::Erased<E>(e, p).request(e, nullptr, p));
 }
 template <class T, class E>
 void evaluate_into(const runtime::AnyTensor& out, const E& e, const Stream* stream, const Place& p) {
-  expression::evaluate_into(out, expression::Erased<E>(e).request(e, stream, p));
+  expression::evaluate_into(out, expression::Erased<E>(e, p).request(e, stream, p));
 }
 }  // namespace detail
 

@@ -39,6 +39,19 @@ ir::Options unpack_options(std::uint64_t word) {
   return o;
 }
 
+void check_options(const Request& q) {
+  const ir::Options o = unpack_options(q.key[1]);
+  const bool is_power = (o.warps & (o.warps - 1)) == 0;
+  if (o.warps > 32 || !is_power) {
+    throw_launch_error(q.place, "kernel '" + q.kernel.name() + "': warps is not 0 or a power of two up to 32",
+                       "0 lets the compiler choose");
+  }
+  if (o.stages > 16) {
+    throw_launch_error(q.place, "kernel '" + q.kernel.name() + "': stages is not from 0 to 16",
+                       "0 lets the compiler choose");
+  }
+}
+
 std::string context_of(const Request& q) {
   const std::string constants = q.text == nullptr ? "" : q.text(q.text_object);
   return "kernel '" + q.kernel.name() + "'" + (constants.empty() ? "" : " with " + constants);
@@ -49,6 +62,7 @@ ir::Function record_once(const Request& q) {
   const record::Scope scope(r);
   q.body();
   r.finish();
+  ir::verify(r.function, ir::Stage::recorded);
   return std::move(r.function);
 }
 
@@ -158,6 +172,7 @@ void Variants::publish(Key key, std::shared_ptr<const runtime::LoadedKernel> ker
 const runtime::LoadedKernel& Variants::make(const Request& q) {
   const std::lock_guard lock(mutex_);
   if (const runtime::LoadedKernel* found = find(q.key)) return *found;  // another thread made it
+  check_options(q);
   const ErrorContext context(context_of(q));
   Group& group = group_of(q);
   const Key facts = q.key.subspan(static_cast<std::size_t>(q.facts_at));

@@ -136,3 +136,24 @@ TEST_CASE_FIXTURE(Fixture, "after every refusal the next launch works") {
   copy.launch(stream, {0}, a, x, 1, 1);  // legal: nothing runs
   CHECK(x.to_host() == std::vector<float>(8, 0.0f));
 }
+
+TEST_CASE_FIXTURE(Fixture, "options out of range") {
+  CHECK(refused([&] { copy.launch(stream, {1}, x, y, 1, 1, {.warps = 3}); }) ==
+        HERE(-1) +
+            ": error: kernel 'copy': warps is not 0 or a power of two up to 32\n  help: 0 lets the compiler choose");
+  CHECK(refused([&] { copy.launch(stream, {1}, x, y, 1, 1, {.stages = -1}); }) ==
+        HERE(-1) + ": error: kernel 'copy': stages is not from 0 to 16\n  help: 0 lets the compiler choose");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a literal that does not fit the tensor, and an axis that is not there") {
+  const auto bytes = tw::Tensor<std::uint8_t>::zeros(device, {4});
+  CHECK(refused([&] { tw::Tensor<std::uint8_t> z = bytes + 300; }) ==
+        HERE(-1) +
+            ": error: tensor expression: the literal 300 does not fit u8\n"
+            "  help: convert the tensor to a wider type with .to<T>()");
+  CHECK(refused([&] { tw::Tensor<std::uint8_t> z = bytes - (-1); }) ==
+        HERE(-1) +
+            ": error: tensor expression: the literal -1 does not fit u8\n"
+            "  help: convert the tensor to a wider type with .to<T>()");
+  CHECK(refused([&] { (void)x.extent(1); }) == HERE(0) + ": error: there is no axis 1 in a tensor of extents {8}");
+}

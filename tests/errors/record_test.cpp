@@ -218,3 +218,15 @@ TEST_CASE("TILEWEAVE_CHECK finds a kernel that reads a global") {
                     "  help: its lambda reads something that changes: pass it as a tw::Const or tw::Scalar parameter");
   CHECK(recorded(k) == "nothing thrown");
 }
+
+TEST_CASE("a kernel of too many operations: C++ loops unroll") {
+  const auto k = tw::kernel("unrolled", [](View x, Out y) {
+    tw::Var v = tw::load(x, {0, 0}, {1, 4});
+    for (int i = 0; i < 5000; ++i) v = v * 2 + static_cast<float>(i);
+    tw::store(y, {0, 0}, v);
+  });
+  const std::string text = recorded(k);
+  CHECK(text.starts_with("record_test.cpp:"));
+  CHECK(text.find(" operations is over the limit of 4096") != std::string::npos);
+  CHECK(text.find("in kernel 'unrolled'") != std::string::npos);
+}
