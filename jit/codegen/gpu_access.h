@@ -1,0 +1,109 @@
+// Accesses to blocks of views: which registers move together, what must hold for that, and the instructions.
+// Between the ops load, store and inside, and the primitives global_load and global_store.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "tileweave/jit/codegen/gpu_context.h"
+#include "tileweave/jit/codegen/gpu_frame.h"
+#include "tileweave/jit/ir/function.h"
+
+namespace tileweave::codegen {
+
+// The kernel is emitted in up to three versions of which each program picks one by its place:
+//   full     every block lies inside its view and is aligned: vectors, no predicates
+//   whole    vectors lie wholly inside or wholly outside: one predicate a vector
+//   generic  element by element
+enum class Version : std::uint8_t { full, whole, generic };
+
+// A view's slots as LLVM values (i64), and what is known of it.
+struct ViewSlots {
+  llvm::Value* base = nullptr;
+  std::vector<llvm::Value*> extents, strides;
+  ir::ViewFacts facts;
+  Dtype elem = Dtype::f32;
+  bool is_const = false;
+};
+
+// Registers that hold neighbours in memory: those that differ only in the bits of `registers` (1 << bit each, for
+// offsets 1, 2, 4, ... along `axis`).
+struct VectorPlan {
+  int axis = -1;               // -1: none, every element by itself
+  std::vector<int> registers;  // one a doubling
+  int elements() const { return 1 << registers.size(); }
+};
+// The longest vectors, up to 16 bytes, that the layout and the strides known at compile time allow.
+VectorPlan plan_vectors(const ir::Layout& l, const ir::TileShape& shape, const ir::ViewFacts& facts, int element_bytes);
+
+// A multiple that a scalar is known to be of, a power of two up to 2^20; 2^20 for 0.
+std::int64_t known_multiple(const ir::Value* v);
+
+// A block of a view: the operands of load, store and inside.
+struct Block {
+  const ViewSlots* view = nullptr;
+  const ir::Op* op = nullptr;
+  std::vector<llvm::Value*> offsets;  // i64
+  std::vector<const ir::Value*> offset_values;
+  bool inbounds = false;  // proved
+};
+
+// Emits addresses, bounds and accesses of one block in one layout.
+class BlockAccess {
+ public:
+  BlockAccess(GpuContext& c, Block block, const ir::Layout& l, ir::TileShape shape);
+
+  const VectorPlan& vectors() const { return vectors_; }
+  TileFrame& frame() { return frame_; }
+
+  // --- conditions of the versions, the same in every thread; null where they hold always
+  llvm::Value* is_inside();   // the whole block
+  llvm::Value* is_aligned();  // every vector, if its first element is where the plan says
+  llvm::Value* is_whole();    // no vector crosses the edge
+  // False where one of them can be seen never to hold with vectors.
+  bool has_vectors() const { return vectors_.axis >= 0; }
+
+  // Emits what branches to come share, here where it dominates them.
+  void prepare();
+
+  // True where the element lies in the view; null where it always does (it may still not exist, see TileFrame).
+  llvm::Value* in_view(int r);
+
+  // One element, or the vector whose first register is r; a null predicate is true.
+  std::vector<llvm::Value*> load(int r, int elements, llvm::Value* predicate, CacheHint hint);
+  void store(int r, const std::vector<llvm::Value*>& values, llvm::Value* predicate);
+  // The registers of the vector with first register r, in the order of memory.
+  std::vector<int> group(int r) const;
+  bool leads_group(int r) const;
+
+ private:
+  llvm::Value* uniform_address();
+  llvm::Value* thread_offset();  // bytes, i64
+  llvm::Value* address(int r);
+
+  GpuContext& c_;
+  Block block_;
+  TileFrame frame_;
+  VectorPlan vectors_;
+  int bytes_;
+  llvm::Value *uniform_ = nullptr, *thread_ = nullptr;
+  struct AxisBounds {
+    llvm::Value *first = nullptr, *span = nullptr;  // i32: in the view where coordinate - first <u span
+    bool always = false;
+  };
+  AxisBounds bounds(int axis);
+  std::vector<std::optional<AxisBounds>> bounds_;
+};
+
+// Elements as words of 1, 2, 4, 8 or 16 bytes, for the primitives. Types are the memory types of elements.
+struct AccessType {
+  Element element = Element::i32;
+  llvm::Type* type = nullptr;
+};
+AccessType access_type(GpuContext& c, int bytes);
+llvm::Value* pack_elements(GpuContext& c, const std::vector<llvm::Value*>& values, int element_bytes);
+std::vector<llvm::Value*> unpack_elements(GpuContext& c, llvm::Value* word, int count, llvm::Type* type,
+                                          int element_bytes);
+
+}  // namespace tileweave::codegen

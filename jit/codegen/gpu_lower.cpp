@@ -1,0 +1,226 @@
+// The driver of the GPU lowering: parameters, the program's place, the dispatch over ops, element-wise ops.
+// Expanded tile IR in, a module of GPU primitives out.
+#include "tileweave/jit/codegen/gpu_lower.h"
+
+#include <llvm/IR/Constants.h>
+
+#include <cctype>
+
+#include "tileweave/jit/base/error.h"
+#include "tileweave/jit/codegen/gpu_lowering.h"
+
+namespace tileweave::codegen {
+
+using ir::Op;
+using ir::OpId;
+using ir::Value;
+
+namespace {
+
+// A kernel's name as a symbol: letters, digits and _ of it.
+std::string symbol_for(const std::string& name) {
+  std::string s = "tw_";
+  for (char ch : name) s += std::isalnum(static_cast<unsigned char>(ch)) != 0 ? ch : '_';
+  return s;
+}
+
+ElementTarget element_target(const Target& t) {
+  // The host that runs the emulation has these conversions or not; the values are the same.
+  if (t.kind == Target::Kind::simt) return {};
+  return {.f16_convert = true, .bf16_convert = t.sm >= 80, .ordered_min = t.sm >= 80, .range_min = false};
+}
+
+std::int64_t shared_limit(const Target& t) {
+  if (t.sm >= 90) return 227 * 1024;
+  return t.sm == 80 ? 163 * 1024 : 99 * 1024;
+}
+
+ir::Layout layout_of_scalars(int warp_bits) {
+  using Bases = ir::Layout::Bases;
+  return ir::Layout({}, {Bases{}, Bases(5, 0), Bases(static_cast<std::size_t>(warp_bits), 0), Bases{}});
+}
+
+}  // namespace
+
+GpuLowering::GpuLowering(const ir::Function& f, const Target& target, llvm::LLVMContext& context, std::string entry)
+    : c(f, context, element_target(target), choose_warps(f), std::move(entry)),
+      target_(target),
+      layouts_(f, c.warps),
+      scalar_layout_(layout_of_scalars(c.warp_bits)),
+      scratch_(c) {}
+
+LoweredKernel GpuLowering::run() {
+  open_scope();
+  lower_params();
+  lower_program_ids();
+  lower_versions();
+  close_scope();
+  c.sites.attach(*c.module);
+  const std::int64_t smem = scratch_.bytes_used();
+  if (smem > shared_limit(target_)) {
+    throw_compile_error(c.f.place,
+                        "kernel '" + c.f.name + "' needs " + std::to_string(smem) + " bytes of shared memory, " +
+                            target_.cpu + " has " + std::to_string(shared_limit(target_)),
+                        "use smaller blocks");
+  }
+  return {std::move(c.module), c.kernel->getName().str(), 32 * c.warps, smem};
+}
+
+void GpuLowering::lower_params() {
+  llvm::IRBuilder<>& b = c.b;
+  unsigned slot = 0;
+  std::vector<ViewParam> params;
+  for (const ir::Param& p : c.f.params) {
+    const ir::Type& t = p.value->type;
+    if (!t.is_view()) {
+      llvm::Value* bits = c.kernel->getArg(slot++);
+      llvm::Value* v = bits;
+      if (p.constant) {
+        v = c.elements.constant_bits(t.elem, *p.constant);
+      } else if (!t.is_pointer()) {
+        llvm::Type* memory = c.elements.memory_type(t.elem);
+        const unsigned width = static_cast<unsigned>(memory->getPrimitiveSizeInBits());
+        v = c.elements.from_memory(b.CreateBitCast(b.CreateTrunc(bits, b.getIntNTy(width)), memory), t.elem);
+      }
+      set(p.value, {v});
+      continue;
+    }
+    params.push_back({static_cast<int>(slot), t.rank, dtype_bytes(t.elem)});
+    ViewSlots view;
+    view.facts = p.facts;
+    view.elem = t.elem;
+    view.is_const = t.is_const;
+    view.base = c.kernel->getArg(slot++);
+    for (int a = 0; a < t.rank; ++a) view.extents.push_back(c.kernel->getArg(slot++));
+    for (int a = 0; a < t.rank; ++a) {
+      llvm::Value* stride = c.kernel->getArg(slot++);
+      if ((p.facts.unit_stride >> a & 1) != 0) stride = c.i64(1);
+      if ((p.facts.zero_stride >> a & 1) != 0) stride = c.i64(0);
+      view.strides.push_back(stride);
+    }
+    views_[p.value] = std::move(view);
+  }
+  for (std::size_t a = 0; a < 3; ++a) grid_[a] = c.kernel->getArg(slot++);
+  attach_views(*c.module, params);
+}
+
+// The launch is linear; what its extents fold away is not divided for.
+void GpuLowering::lower_program_ids() {
+  llvm::IRBuilder<>& b = c.b;
+  llvm::Value* linear = c.call(PrimitiveId::block_id, {});
+  llvm::Value* rows = b.CreateMul(grid_[1], grid_[2]);
+  llvm::Value* total = b.CreateMul(grid_[0], rows);
+  llvm::BasicBlock *one_axis = c.new_block("one_axis"), *three_axes = c.new_block("three_axes");
+  llvm::BasicBlock* inside = c.new_block("program");
+  c.end_prologue();
+  b.CreateCondBr(b.CreateICmpULT(linear, total), inside, c.exit);
+  b.SetInsertPoint(inside);
+  llvm::BasicBlock* join = c.new_block("placed");
+  b.CreateCondBr(b.CreateICmpEQ(rows, c.i64(1)), one_axis, three_axes);
+  b.SetInsertPoint(one_axis);
+  b.CreateBr(join);
+  b.SetInsertPoint(three_axes);
+  llvm::Value* row = b.CreateUDiv(linear, grid_[0]);
+  llvm::Value* plane = b.CreateUDiv(row, grid_[1]);
+  const std::array<llvm::Value*, 3> divided{b.CreateSub(linear, b.CreateMul(row, grid_[0])),
+                                            b.CreateSub(row, b.CreateMul(plane, grid_[1])), plane};
+  llvm::BasicBlock* end = b.GetInsertBlock();
+  b.CreateBr(join);
+  b.SetInsertPoint(join);
+  for (std::size_t a = 0; a < 3; ++a) {
+    llvm::PHINode* phi = b.CreatePHI(b.getInt64Ty(), 2);
+    phi->addIncoming(a == 0 ? linear : c.i64(0), one_axis);
+    phi->addIncoming(divided[a], end);
+    program_ids_[a] = phi;
+  }
+}
+
+void GpuLowering::lower_elementwise(const Op& op) {
+  const Value* result = op.results[0];
+  const ir::Layout& l = layout_of(result);
+  std::vector<const Regs*> operands;
+  for (const Value* x : op.operands) operands.push_back(&get(x, l));
+  const Dtype from = op.operands[op.id == OpId::where ? 1 : 0]->type.elem;
+  Regs regs(operands[0]->size(), nullptr);
+  for (std::size_t r = 0; r < regs.size(); ++r) {
+    std::vector<llvm::Value*> lane;
+    for (const Regs* x : operands) lane.push_back((*x)[r]);
+    if (lane[0] == nullptr) continue;
+    if (op.id == OpId::convert) {
+      regs[r] = c.elements.convert(lane[0], from, result->type.elem, op.attrs.get_int(ir::AttrKey::saturate) != 0);
+    } else if (op.id == OpId::bitcast) {
+      regs[r] = c.elements.bitcast(lane[0], from, result->type.elem);
+    } else {
+      regs[r] = c.elements.op(op.id, from, lane);
+    }
+    c.split_long_block();
+  }
+  set(result, std::move(regs));
+}
+
+void GpuLowering::lower_op(const Op& op) {
+  // Scalars that the check before the body needed are there already.
+  if (op.results.size() == 1 && op.results[0]->type.rank == 0 && !op.results[0]->type.is_view() &&
+      find(op.results[0], scalar_layout_) != nullptr && ir::op_info(op.id).effects == ir::Effects::pure) {
+    return;
+  }
+  c.enter_op(op);
+  if (ir::is_elementwise(op.id)) return lower_elementwise(op);
+  const auto axis = static_cast<std::size_t>(op.attrs.get_int(ir::AttrKey::axis));
+  switch (op.id) {
+    case OpId::convert:
+    case OpId::bitcast:
+      return lower_elementwise(op);
+    case OpId::constant:
+    case OpId::iota:
+    case OpId::inside:
+    case OpId::broadcast:
+    case OpId::expand_dims:
+    case OpId::trans:
+      return;  // made where they are used: see make_again
+    case OpId::reshape:
+      if (!is_relabelling(op) && op.operands[0]->type.elements() != 1) lower_reshape_in_memory(op);
+      return;
+    case OpId::program_id:
+      return set(op.results[0], {program_ids_[axis]});
+    case OpId::num_programs:
+      return set(op.results[0], {grid_[axis]});
+    case OpId::extent:
+      return set(op.results[0], {views_.at(op.operands[0]).extents[axis]});
+    case OpId::stride:
+      return set(op.results[0], {views_.at(op.operands[0]).strides[axis]});
+    case OpId::view_base:
+      return set(op.results[0], {views_.at(op.operands[0]).base});
+    case OpId::load:
+      return lower_load(op);
+    case OpId::store:
+      return lower_store(op);
+    case OpId::ptr_add:
+      return lower_ptr_add(op);
+    case OpId::load_ptr:
+      return lower_load_ptr(op);
+    case OpId::store_ptr:
+      return lower_store_ptr(op);
+    case OpId::reduce:
+      return lower_reduce(op);
+    case OpId::arg_reduce:
+      return lower_arg_reduce(op);
+    case OpId::dot:
+      return lower_dot(op);
+    case OpId::for_:
+      return lower_for(op);
+    case OpId::if_:
+      return lower_if(op);
+    case OpId::while_:
+      return lower_while(op);
+    default:
+      throw_internal_error(std::source_location::current(),
+                           "no GPU lowering of " + std::string(ir::op_info(op.id).name) + " at this stage");
+  }
+}
+
+LoweredKernel lower_for_gpu(const ir::Function& f, const Target& target, llvm::LLVMContext& context) {
+  return GpuLowering(f, target, context, symbol_for(f.name)).run();
+}
+
+}  // namespace tileweave::codegen

@@ -1,0 +1,139 @@
+// The GPU lowering itself: one object a kernel, one function an op. Internal to gpu_lower*.cpp.
+// A tile is held as one LLVM scalar a register of its layout; all memory and all talk between threads is primitives.
+#pragma once
+
+#include <llvm/IR/LLVMContext.h>
+
+#include <array>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tileweave/jit/codegen/gpu_access.h"
+#include "tileweave/jit/codegen/gpu_context.h"
+#include "tileweave/jit/codegen/gpu_frame.h"
+#include "tileweave/jit/codegen/gpu_layouts.h"
+#include "tileweave/jit/codegen/gpu_lower.h"
+#include "tileweave/jit/codegen/gpu_sync.h"
+#include "tileweave/jit/ir/builder.h"
+#include "tileweave/jit/ir/layout_conversion.h"
+
+namespace tileweave::codegen {
+
+// The registers of a tile in one thread, by their number in its layout; null where no thread holds an element.
+using Regs = std::vector<llvm::Value*>;
+
+struct Reduction;
+
+class GpuLowering {
+ public:
+  GpuLowering(const ir::Function& f, const Target& target, llvm::LLVMContext& context, std::string entry);
+  LoweredKernel run();
+
+ private:
+  // --- the driver (gpu_lower.cpp)
+  void lower_params();
+  void lower_program_ids();
+  void lower_op(const ir::Op& op);
+  void lower_elementwise(const ir::Op& op);
+
+  // --- versions (gpu_versions.cpp): which blocks are checked before the body, and the body once for each version
+  void lower_versions();
+  void collect_checked(const ir::Region& r);
+  bool is_known_early(const ir::Value* v) const;
+  void lower_early(const ir::Value* v);
+  void lower_version(Version v, llvm::BasicBlock* block);
+
+  // --- ops, by file: gpu_lower_shape.cpp
+  void lower_reshape_in_memory(const ir::Op& op);
+  Regs constant_regs(const ir::Op& op, const ir::Layout& l);
+  Regs iota_regs(const ir::Op& op, const ir::Layout& l);
+  // gpu_lower_memory.cpp
+  Block block_of(const ir::Op& op);
+  BlockAccess access_of(const ir::Op& op, const ir::Layout& l);
+  // How this op may be emitted where it stands; `decide` is set where only the running program can tell full from
+  // generic.
+  Version version_of(const ir::Op& op, BlockAccess& a, llvm::Value*& decide);
+  Regs inside_regs(const ir::Op& op, const ir::Layout& l);
+  void lower_load(const ir::Op& op);
+  Regs emit_load(const ir::Op& op, BlockAccess& a, Version v, const Regs* mask);
+  void lower_store(const ir::Op& op);
+  void emit_store(BlockAccess& a, Version v, const Regs& values, const Regs* mask);
+  // The predicate of an element, or of the vector that it leads; null where it is always true.
+  llvm::Value* predicate_of(BlockAccess& a, Version v, int r, const Regs* mask);
+  // Runs `emit` for full and for generic, each under `decide`, and joins what they give.
+  template <class F>
+  Regs in_two_versions(llvm::Value* decide, F emit);
+  void lower_ptr_add(const ir::Op& op);
+  void lower_load_ptr(const ir::Op& op);
+  void lower_store_ptr(const ir::Op& op);
+  GlobalAccess global_access(const ir::Op& op, bool this_pass) const;
+  void collect_accesses(const ir::Region& r, std::vector<GlobalAccess>& out) const;
+  // gpu_lower_reduce.cpp
+  std::vector<std::vector<llvm::Value*>> reduce_axis(const ir::Layout& l, const Reduction& r,
+                                                     const std::vector<std::vector<llvm::Value*>>& lanes);
+  ir::Layout reducible_layout(const ir::Value* x, int axis) const;
+  llvm::Value* counts(TileFrame& frame, int r, const Regs* mask);
+  void lower_reduce(const ir::Op& op);
+  void lower_arg_reduce(const ir::Op& op);
+  // gpu_lower_dot.cpp
+  void stage_operand(const ir::Value* v, int k_axis, std::int64_t k0, std::int64_t part, std::int64_t base);
+  Regs multiply_staged(const ir::Op& op, const Regs& acc, std::int64_t part, std::int64_t base_a, std::int64_t base_b);
+  void lower_dot(const ir::Op& op);
+  // gpu_lower_control.cpp
+  void lower_for(const ir::Op& op);
+  void lower_if(const ir::Op& op);
+  void lower_while(const ir::Op& op);
+  void lower_body(const ir::Region& r);
+  void around_repeated(const ir::Op& op, const GlobalOrder& before);
+
+  // --- values (gpu_values.cpp)
+  // The registers of `v` in layout `l`: as held, made again where that is cheaper than moving, else converted.
+  const Regs& get(const ir::Value* v, const ir::Layout& l);
+  const Regs& get(const ir::Value* v) { return get(v, layout_of(v)); }
+  llvm::Value* scalar(const ir::Value* v) { return get(v)[0]; }
+  void set(const ir::Value* v, Regs regs) { set(v, layout_of(v), std::move(regs)); }
+  void set(const ir::Value* v, const ir::Layout& l, Regs regs);
+  // `v` has `regs` in layout `l`, whatever its own layout is.
+  void define(const ir::Value* v, const ir::Layout& l, const Regs& regs);
+  llvm::Type* register_type(const ir::Value* v);
+  const ir::Layout& layout_of(const ir::Value* v) const;
+  const Regs* find(const ir::Value* v, const ir::Layout& l) const;
+  // Nothing where `v` has to be converted from the registers it is held in.
+  std::optional<Regs> make_again(const ir::Value* v, const ir::Layout& l);
+  void open_scope() { scopes_.emplace_back(); }
+  void close_scope() { scopes_.pop_back(); }
+
+  // --- layout conversions (gpu_convert.cpp)
+  Regs convert_layout(const Regs& from, const ir::Layout& source, const ir::Layout& target, const ir::TileShape& shape,
+                      llvm::Type* type);
+  Regs convert_by_shuffle(const Regs& from, const ir::ShuffleMove& move, const ir::TileShape& shape,
+                          const ir::Layout& target, llvm::Type* type);
+  Regs convert_through_memory(const Regs& from, const ir::SharedMove& move, const ir::Layout& source,
+                              const ir::TileShape& shape, const ir::Layout& target, llvm::Type* type);
+  llvm::Value* shuffle(llvm::Value* v, PrimitiveId how, llvm::Value* with);
+  void shared_store(llvm::Value* offset, llvm::Value* v, llvm::Value* predicate);
+  llvm::Value* shared_load(llvm::Value* offset, llvm::Type* type);
+
+  const ir::ViewFacts& facts_of(const ir::Value* view) const;
+
+  GpuContext c;
+  const Target& target_;
+  LayoutMap layouts_;
+  ir::Layout scalar_layout_;
+  SharedScratch scratch_;
+  GlobalOrder order_;
+  std::unordered_map<const ir::Value*, ViewSlots> views_;
+  std::array<llvm::Value*, 3> program_ids_{}, grid_{};
+  Version version_ = Version::generic;
+  // Ops whose blocks the check before the body covers, with the length of the vectors it was made for.
+  std::unordered_map<const ir::Op*, int> checked_;
+  std::vector<const ir::Op*> checked_order_;
+
+  using Key = std::pair<const ir::Value*, std::vector<std::uint64_t>>;
+  static Key key(const ir::Value* v, const ir::Layout& l);
+  std::vector<std::map<Key, Regs>> scopes_;
+};
+
+}  // namespace tileweave::codegen

@@ -1,0 +1,68 @@
+// Allocation of shared scratch and placement of barriers.
+// Called by conversions, reductions, dots and memory accesses while they are lowered.
+#include "tileweave/jit/codegen/gpu_sync.h"
+
+#include <algorithm>
+
+namespace tileweave::codegen {
+namespace {
+
+// Small exchanges share this much before a barrier recycles it.
+constexpr std::int64_t pool_bytes = 16 * 1024;
+
+// Free lanes and warps hold copies, of which only one is written: then a reader is not the writer.
+bool has_copies(const ir::Layout& l) {
+  return l.free_mask(ir::Place4::lane) != 0 || l.free_mask(ir::Place4::warp) != 0;
+}
+
+bool same_elements_in_same_threads(const GlobalAccess& a, const GlobalAccess& b) {
+  return a.this_pass && b.this_pass && a.view != nullptr && a.view == b.view && a.offsets == b.offsets &&
+         a.layout != nullptr && b.layout != nullptr && *a.layout == *b.layout && !has_copies(*a.layout);
+}
+
+bool conflict(const GlobalAccess& a, const GlobalAccess& b) {
+  if (!a.writes && !b.writes) return false;
+  if (same_elements_in_same_threads(a, b)) return false;
+  if (a.view == nullptr || b.view == nullptr || a.view == b.view) return true;
+  return a.may_alias && b.may_alias;
+}
+
+}  // namespace
+
+std::int64_t SharedScratch::allocate(std::int64_t bytes) {
+  bytes = (bytes + 15) / 16 * 16;
+  if (unknown_ || (next_ > 0 && next_ + bytes > pool_bytes)) {
+    barrier();
+    next_ = 0;
+    unknown_ = false;
+  }
+  const std::int64_t offset = next_;
+  next_ += bytes;
+  high_water_ = std::max(high_water_, next_);
+  return offset;
+}
+
+void SharedScratch::barrier() {
+  c_.call(c_.warps == 1 ? PrimitiveId::warp_barrier : PrimitiveId::block_barrier, {c_.site()});
+}
+
+void SharedScratch::forget() { unknown_ = true; }
+
+void GlobalOrder::before(const GlobalAccess& access, SharedScratch& scratch) {
+  const bool wait =
+      std::any_of(pending_.begin(), pending_.end(), [&](const GlobalAccess& p) { return conflict(p, access); });
+  if (wait) {
+    scratch.barrier();
+    pending_.clear();
+  }
+  pending_.push_back(access);
+}
+
+void GlobalOrder::assume(std::vector<GlobalAccess> accesses) {
+  for (GlobalAccess& a : accesses) {
+    a.this_pass = false;
+    pending_.push_back(std::move(a));
+  }
+}
+
+}  // namespace tileweave::codegen

@@ -1,0 +1,59 @@
+// Barriers of the GPU lowering: who may touch shared scratch when, and which global accesses of one thread must wait
+// for those of another. A program is sequential to its user; here its threads are kept from showing otherwise.
+#pragma once
+
+#include <vector>
+
+#include "tileweave/jit/codegen/gpu_context.h"
+
+namespace tileweave::codegen {
+
+// Shared memory for exchanges between the threads of a block: written, a barrier, read. Each use gets bytes of its own
+// while they last, so that one barrier does; when they are used up, a barrier before the next use makes them free
+// again.
+class SharedScratch {
+ public:
+  explicit SharedScratch(GpuContext& c) : c_(c) {}
+
+  // The byte offset of `bytes` bytes, 16-byte aligned, that no thread reads any more.
+  std::int64_t allocate(std::int64_t bytes);
+  // Between the writes and the reads of an exchange.
+  void barrier();
+  // Code that runs again, or that may have been left out, comes next: what is free is not known any more.
+  void forget();
+  // Another version of the kernel: a program runs only one.
+  void restart() {
+    next_ = 0;
+    unknown_ = false;
+  }
+  std::int64_t bytes_used() const { return high_water_; }
+
+ private:
+  GpuContext& c_;
+  std::int64_t next_ = 0, high_water_ = 0;
+  bool unknown_ = false;
+};
+
+// One access to global memory, as far as order is concerned.
+struct GlobalAccess {
+  const ir::Value* view = nullptr;  // null: through pointers, anywhere
+  bool writes = false;
+  bool may_alias = true;                  // with accesses to other views
+  std::vector<const ir::Value*> offsets;  // of the block
+  const ir::Layout* layout = nullptr;     // who holds which element
+  bool this_pass = true;                  // false: of an earlier pass through a loop
+};
+
+// Remembers the accesses since the last barrier and puts a barrier where a later one could meet them in another thread.
+class GlobalOrder {
+ public:
+  void before(const GlobalAccess& access, SharedScratch& scratch);
+  // What a loop's or a branch's body may have left pending.
+  void assume(std::vector<GlobalAccess> accesses);
+  void clear() { pending_.clear(); }
+
+ private:
+  std::vector<GlobalAccess> pending_;
+};
+
+}  // namespace tileweave::codegen
