@@ -21,16 +21,30 @@ V relu(const V& x) {
 
 namespace tileweave::meaning::f32 {
 
-// 2^-32 (1 + exp(z)) for z from -60 to 110; scaled so that no exp overflows. `low`, if given, is added to z.
+// 2^-32 (1 + exp(z)) for z from -60 to 110; scaled so that no exp overflows. `low` is added to z.
 template <class V>
-V one_plus_exp(const V& z, const V* low = nullptr) {
+struct ScaledPower {
+  V shifted, remainder;
+  V plus_one() const {
+    return Prim<V>::fma(exp_of_remainder(remainder), power_of_two(shifted), Prim<V>::constant(shifted, 0x1p-32));
+  }
+};
+template <class V>
+ScaledPower<V> scaled_power(const V& z) {
   using P = Prim<V>;
   const auto c = [&](double v) { return P::constant(z, v); };
   const V shifted = P::fma(z, c(log2_e), c(magic + bias - 32));
   const V n = shifted - c(magic + bias - 32);
-  const V short_r = P::fma(n, c(-ln2_low), P::fma(n, c(-ln2_high), z));
-  const V p = exp_of_remainder(low ? short_r + *low : short_r);
-  return P::fma(p, power_of_two(shifted), c(0x1p-32));
+  return {shifted, P::fma(n, c(-ln2_low), P::fma(n, c(-ln2_high), z))};
+}
+template <class V>
+V one_plus_exp(const V& z) {
+  return scaled_power(z).plus_one();
+}
+template <class V>
+V one_plus_exp(const V& z, const V& low) {
+  const ScaledPower<V> p = scaled_power(z);
+  return ScaledPower<V>{p.shifted, p.remainder + low}.plus_one();
 }
 
 // 1 / (1 + exp(-x)).
@@ -71,12 +85,15 @@ V gelu(const V& x) {
   using P = Prim<V>;
   const auto c = [&](double v) { return P::constant(x, v); };
   const V a = at_most(P::abs(x), 14.4);
-  const V square = a * a;
-  const V e = exp_of_minus_square(square, P::fma(a, a, -square), 0.5);
-  // Phi(-a) exp(a^2/2) as a quotient.
-  const V numerator = polynomial(a, 0.5, 0x1.c09b5p-2, 0x1.76f548p-3, 0x1.4c73e2p-5, 0x1.0d45fep-8);
-  const V denominator = polynomial(a, 1.0, 0x1.ac8fd8p+0, 0x1.33ae66p+0, 0x1.e05506p-2, 0x1.a0b1bep-4, 0x1.517aeep-7);
-  const V t = e * a * numerator / denominator;
+  const V s = a * a;
+  // a Phi(-a) exp(a^2/2): near zero a p(a - 1), far from it p(1/a). Two polynomials and one division have half the
+  // error of a quotient of polynomials and take no longer.
+  const V near = a * polynomial(a - c(1.0), 0x1.0bdb2ep-2, -0x1.19524ap-3, 0x1.fcc80ep-5, -0x1.9b0074p-6, 0x1.2f4b1ap-7,
+                                -0x1.9f0f6ap-9, 0x1.09c8ecp-10, -0x1.40574cp-12, 0x1.759d3ep-14, -0x1.b9b866p-16,
+                                0x1.cbb612p-18, -0x1.039afp-20);
+  const V far = polynomial(c(1.0) / a, 0x1.9886dap-2, -0x1.0cf064p-11, -0x1.8cc772p-2, -0x1.1ffe1cp-3, 0x1.1d4754p+1,
+                           -0x1.21ba1cp+2, 0x1.138a8cp+2, -0x1.ae9daap+0);
+  const V t = times_exp_of_minus(P::select(a < c(2.5), near, far), s, P::fma(a, a, -s), 0.5);
   return P::fma(t, c(-0x1p-64), P::select(x < c(0.0), c(-0.0), x));
 }
 
@@ -94,7 +111,7 @@ V gelu_tanh(const V& x) {
                    P::fma(square_lost, c(c3_high), P::fma(square, c(c3_low), c(c1_low)));
   const V high = -(y * w);
   const V low = -P::fma(y, w_lost, P::fma(y, w, high));
-  const V inside = y / one_plus_exp(high, &low) * c(0x1p-32);
+  const V inside = y / one_plus_exp(high, low) * c(0x1p-32);
   return P::select(x > c(5.5), x, inside);
 }
 
@@ -106,7 +123,7 @@ V gelu_sigmoid(const V& x) {
   const V y = at_least(at_most(x, 20.0), -64.5);
   const V high = y * c(-0x1.b3b646p+0);
   const V low = P::fma(y, c(0x1.78d4fep-26), P::fma(y, c(-0x1.b3b646p+0), -high));
-  const V inside = y / one_plus_exp(high, &low) * c(0x1p-32);
+  const V inside = y / one_plus_exp(high, low) * c(0x1p-32);
   return P::select(x > c(20.0), x, inside);
 }
 
@@ -116,14 +133,28 @@ namespace tileweave::meaning::f64 {
 
 // 2^-128 (1 + exp(z)) for z from -60 to 790.
 template <class V>
-V one_plus_exp(const V& z, const V* low = nullptr) {
+struct ScaledPower {
+  V shifted, remainder;
+  V plus_one() const {
+    return Prim<V>::fma(exp_of_remainder(remainder), power_of_two(shifted), Prim<V>::constant(shifted, 0x1p-128));
+  }
+};
+template <class V>
+ScaledPower<V> scaled_power(const V& z) {
   using P = Prim<V>;
   const auto c = [&](double v) { return P::constant(z, v); };
   const V shifted = P::fma(z, c(log2_e), c(magic + bias - 128));
   const V n = shifted - c(magic + bias - 128);
-  const V short_r = P::fma(n, c(-ln2_low), P::fma(n, c(-ln2_high), z));
-  const V p = exp_of_remainder(low ? short_r + *low : short_r);
-  return P::fma(p, power_of_two(shifted), c(0x1p-128));
+  return {shifted, P::fma(n, c(-ln2_low), P::fma(n, c(-ln2_high), z))};
+}
+template <class V>
+V one_plus_exp(const V& z) {
+  return scaled_power(z).plus_one();
+}
+template <class V>
+V one_plus_exp(const V& z, const V& low) {
+  const ScaledPower<V> p = scaled_power(z);
+  return ScaledPower<V>{p.shifted, p.remainder + low}.plus_one();
 }
 
 template <class V>
@@ -153,9 +184,8 @@ V gelu(const V& x) {
   const auto c = [&](double v) { return P::constant(x, v); };
   const V a = at_most(P::abs(x), 38.7);
   const V half_square = c(0.5) * a * a;
-  const V e = exp_of_minus_square(half_square, P::fma(c(0.5) * a, a, -half_square));
-  const Quotient<V> q = erfc_quotient(a * c(0x1.6a09e667f3bcdp-1));
-  const V t = e * a * q.numerator / q.denominator;
+  const V quotient = erfc_quotient(a * c(0x1.6a09e667f3bcdp-1));
+  const V t = times_exp_of_minus(a * quotient, half_square, P::fma(c(0.5) * a, a, -half_square));
   return P::fma(t, c(-0x1p-513), P::select(x < c(0.0), c(-0.0), x));
 }
 
@@ -172,7 +202,7 @@ V gelu_tanh(const V& x) {
                    P::fma(square_lost, c(c3_high), P::fma(square, c(c3_low), c(c1_low)));
   const V high = -(y * w);
   const V low = -P::fma(y, w_lost, P::fma(y, w, high));
-  const V inside = y / one_plus_exp(high, &low) * c(0x1p-128);
+  const V inside = y / one_plus_exp(high, low) * c(0x1p-128);
   return P::select(x > c(7.5), x, inside);
 }
 
@@ -183,7 +213,7 @@ V gelu_sigmoid(const V& x) {
   const V y = at_least(at_most(x, 24.0), -449.5);
   const V high = y * c(-0x1.b3b645a1cac08p+0);
   const V low = P::fma(y, c(-0x1.89374bc6a7efap-55), P::fma(y, c(-0x1.b3b645a1cac08p+0), -high));
-  const V inside = y / one_plus_exp(high, &low) * c(0x1p-128);
+  const V inside = y / one_plus_exp(high, low) * c(0x1p-128);
   return P::select(x > c(24.0), x, inside);
 }
 

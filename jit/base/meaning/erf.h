@@ -9,10 +9,10 @@
 
 namespace tileweave::meaning::f32 {
 
-// exp(-h) * 2^64 where h = square * unit + rest; 2^64 keeps the power normal down to exp(-h) = 2^-190.
-// unit: 1 or 1/2, exactly.
+// factor * exp(-h) * 2^64 where h = (square + square_lost) * unit; 2^64 keeps the power normal down to exp(-h) =
+// 2^-190. unit: 1 or 1/2, exactly.
 template <class V>
-V exp_of_minus_square(const V& square, const V& square_lost, double unit) {
+V times_exp_of_minus(const V& factor, const V& square, const V& square_lost, double unit) {
   using P = Prim<V>;
   const auto c = [&](double v) { return P::constant(square, v); };
   const V shifted = P::fma(square, c(-log2_e * unit), c(magic + bias + 64));
@@ -20,9 +20,10 @@ V exp_of_minus_square(const V& square, const V& square_lost, double unit) {
   // The remainder is kept as -r / unit, which saves scaling the square.
   const V r = P::fma(n, c(ln2_low / unit), P::fma(n, c(ln2_high / unit), square)) + square_lost;
   const double u = -unit;
-  const V p = polynomial(r, 1.0, u, 0x1.fffffcp-2 * u * u, 0x1.555492p-3 * u * u * u, 0x1.5558bp-5 * u * u * u * u,
+  // (exp - 1) / r, the 1 left to the last step: factor + (factor r) q rounds once.
+  const V q = polynomial(r, u, 0x1.fffffcp-2 * u * u, 0x1.555492p-3 * u * u * u, 0x1.5558bp-5 * u * u * u * u,
                          0x1.12399cp-7 * u * u * u * u * u, 0x1.6a4ecap-10 * u * u * u * u * u * u);
-  return p * power_of_two(shifted);
+  return P::fma(factor * r, q, factor) * power_of_two(shifted);
 }
 
 // erf by an odd polynomial up to 1, beyond it as 1 - 2^-p(|x|).
@@ -46,17 +47,21 @@ V erf(const V& x) {
   return copy_sign(P::select(a < c(1.0), small, large), x);
 }
 
-// erfc(a) = exp(-a^2) P(a)/Q(a) for a >= 0, and 2 - erfc(-a) below.
+// exp(-a^2) X(a) for a >= 0, and 2 - erfc(-a) below.
 template <class V>
 V erfc(const V& x) {
   using P = Prim<V>;
   const auto c = [&](double v) { return P::constant(x, v); };
   const V a = at_most(P::abs(x), 10.2);
-  const V square = a * a;
-  const V e = exp_of_minus_square(square, P::fma(a, a, -square), 1.0);
-  const V numerator = polynomial(a, 1.0, 0x1.3d401ep+0, 0x1.77097ep-1, 0x1.d64f52p-3, 0x1.0d6674p-5);
-  const V denominator = polynomial(a, 1.0, 0x1.2f0ecep+1, 0x1.33b8e2p+1, 0x1.53b846p+0, 0x1.a0d3ecp-2, 0x1.dd7e6ep-5);
-  const V scaled = e * numerator / denominator;
+  const V s = a * a;
+  // erfc(a) exp(a^2): near zero p(a - 0.8125), far from it p(1/a) / a.
+  const V near = polynomial(a - c(0.8125), 0x1.f0724p-2, -0x1.5cbc2ep-2, 0x1.aa32c4p-3, -0x1.d43dd6p-4, 0x1.d7ede4p-5,
+                            -0x1.ba902cp-6, 0x1.86218p-7, -0x1.42f952p-8, 0x1.f6616cp-10, -0x1.98919cp-11,
+                            0x1.6552dap-12, -0x1.7c417ap-14);
+  const V far = polynomial(c(1.0) / a, 0x1.20df4p-1, -0x1.0dd92cp-11, -0x1.188a64p-2, -0x1.20b136p-4, 0x1.93cadep-1,
+                           -0x1.221da4p+0, 0x1.869662p-1, -0x1.b05d7p-3) /
+                a;
+  const V scaled = times_exp_of_minus(P::select(a < c(1.75), near, far), s, P::fma(a, a, -s), 1.0);
   // The last product is the one that may round into the denormals.
   return P::select(x < c(0.0), P::fma(scaled, c(-0x1p-64), c(2.0)), scaled * c(0x1p-64));
 }
@@ -65,41 +70,40 @@ V erfc(const V& x) {
 
 namespace tileweave::meaning::f64 {
 
-// exp(-square - square_lost) * 2^512 for square up to 800: 2^512 keeps the power normal.
+// factor * exp(-square - square_lost) * 2^512 for square up to 800: 2^512 keeps the power normal.
 template <class V>
-V exp_of_minus_square(const V& square, const V& square_lost) {
+V times_exp_of_minus(const V& factor, const V& square, const V& square_lost) {
   using P = Prim<V>;
   const auto c = [&](double v) { return P::constant(square, v); };
   const V shifted = P::fma(square, c(-log2_e), c(magic + bias + 512));
   const V n = shifted - c(magic + bias + 512);
-  const V minus_r = P::fma(n, c(ln2_low), P::fma(n, c(ln2_high), square)) + square_lost;
-  return exp_of_remainder(-minus_r) * power_of_two(shifted);
+  const V r = -(P::fma(n, c(ln2_low), P::fma(n, c(ln2_high), square)) + square_lost);
+  const V q = polynomial(r, 1.0, 0.5, 0x1.555555555555bp-3, 0x1.5555555555542p-5, 0x1.111111110ee5cp-7,
+                         0x1.6c16c16c20d34p-10, 0x1.a01a01b2ba589p-13, 0x1.a01a016bb93aap-16, 0x1.71ddf1f2b098fp-19,
+                         0x1.27e5604938106p-22, 0x1.af68eced4b209p-26, 0x1.1ea10a0d44b8bp-29);
+  return P::fma(factor * r, q, factor) * power_of_two(shifted);
 }
 
 // erfc(a) exp(a^2) for 0 <= a <= 27.5 as a quotient.
 template <class V>
-struct Quotient {
-  V numerator, denominator;
-};
-template <class V>
-Quotient<V> erfc_quotient(const V& a) {
-  const V numerator = polynomial(a, 0x1p+0, 0x1.2bbcf5824d63p+1, 0x1.5bf469b59c4fbp+1, 0x1.02bd96d29ac9bp+1,
-                                 0x1.0e6cd0a2492cp+0, 0x1.9d36174e41f7p-2, 0x1.d2cb8f1db3d2fp-4, 0x1.81718a6bd30b5p-6,
-                                 0x1.befd62de2e328p-9, 0x1.4b069ce3fada2p-12, 0x1.e16c6a584a9cbp-17);
+V erfc_quotient(const V& a) {
+  const V s = a * a;
+  const V numerator =
+      paired_polynomial(a, s, 0x1p+0, 0x1.2bbcf5824d63p+1, 0x1.5bf469b59c4fbp+1, 0x1.02bd96d29ac9bp+1,
+                        0x1.0e6cd0a2492cp+0, 0x1.9d36174e41f7p-2, 0x1.d2cb8f1db3d2fp-4, 0x1.81718a6bd30b5p-6,
+                        0x1.befd62de2e328p-9, 0x1.4b069ce3fada2p-12, 0x1.e16c6a584a9cbp-17);
   const V denominator =
-      polynomial(a, 0x1p+0, 0x1.bc2bb004623e7p+1, 0x1.6892e63c578ecp+2, 0x1.6a4b0ae2c82e9p+2, 0x1.f5cd319dee697p+1,
-                 0x1.f867e04179001p+0, 0x1.78bafd9201311p-1, 0x1.a3d9990f39726p-3, 0x1.57e1e06a45b6bp-5,
-                 0x1.8cf7ba74ffbcdp-8, 0x1.255d2f6c2b89cp-11, 0x1.aaa684f3f9733p-16);
-  return {numerator, denominator};
+      paired_polynomial(a, s, 0x1p+0, 0x1.bc2bb004623e7p+1, 0x1.6892e63c578ecp+2, 0x1.6a4b0ae2c82e9p+2,
+                        0x1.f5cd319dee697p+1, 0x1.f867e04179001p+0, 0x1.78bafd9201311p-1, 0x1.a3d9990f39726p-3,
+                        0x1.57e1e06a45b6bp-5, 0x1.8cf7ba74ffbcdp-8, 0x1.255d2f6c2b89cp-11, 0x1.aaa684f3f9733p-16);
+  return numerator / denominator;
 }
 
 // erfc(a) * 2^512 for 0 <= a <= 27.5.
 template <class V>
 V scaled_erfc(const V& a) {
   const V square = a * a;
-  const V e = exp_of_minus_square(square, Prim<V>::fma(a, a, -square));
-  const Quotient<V> x = erfc_quotient(a);
-  return e * x.numerator / x.denominator;
+  return times_exp_of_minus(erfc_quotient(a), square, Prim<V>::fma(a, a, -square));
 }
 
 template <class V>

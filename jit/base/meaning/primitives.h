@@ -146,6 +146,21 @@ V polynomial(const V& x, double c0, double c1, C... rest) {
   return Prim<V>::fma(polynomial(x, c1, rest...), x, Prim<V>::constant(x, c0));
 }
 
+// The same polynomial with pairs of terms: (c0 + c1 x) + s ((c2 + c3 x) + s (...)), s = x^2. Fewer roundings in a row,
+// and the rounding of s cancels to first order in a quotient of two such polynomials.
+template <class V>
+V paired_polynomial(const V& x, const V&, double c0) {
+  return Prim<V>::constant(x, c0);
+}
+template <class V>
+V paired_polynomial(const V& x, const V&, double c0, double c1) {
+  return polynomial(x, c0, c1);
+}
+template <class V, class... C>
+V paired_polynomial(const V& x, const V& s, double c0, double c1, double c2, C... rest) {
+  return Prim<V>::fma(s, paired_polynomial(x, s, c2, rest...), polynomial(x, c0, c1));
+}
+
 // min(x, limit) and max(x, limit) that keep a NaN in x; one instruction on x86.
 template <class V>
 V at_most(const V& x, double limit) {
