@@ -5,7 +5,8 @@
 // host's reference and the constant folder, at an IR value handle it is the expansion of the op; because every
 // primitive is exact or correctly rounded, all of them agree bit for bit. Two rules keep that true:
 //   - a*b+c is never fused behind our back. Where one rounding is meant, the code says P::fma. The host's instances
-//     are compiled in host.cpp with contraction off; an expansion must be exempt from the IR's contraction pass.
+//     are compiled with contraction off (jit/ir/host_eval.cpp); an expansion must be exempt from the IR's contraction
+//     pass.
 //   - denormals are kept, rounding is to nearest even.
 //
 // WHAT AN ADAPTOR FOR A VALUE TYPE V PROVIDES
