@@ -26,6 +26,7 @@ using Clock = std::chrono::steady_clock;
 // A part should outweigh what handing it out costs (about a microsecond), and waking a worker costs several.
 constexpr std::int64_t part_ns = 15'000, serial_ns = 10'000;
 constexpr std::int64_t parts_per_worker = 4;
+constexpr std::int64_t max_scratch_bytes = std::int64_t{1} << 38;  // more is a mistake, not a wish
 
 class Scratch {
  public:
@@ -35,6 +36,7 @@ class Scratch {
   Scratch& operator=(const Scratch&) = delete;
   void* at_least(std::int64_t bytes) noexcept {
     if (bytes <= bytes_) return memory_;
+    if (bytes > max_scratch_bytes) return nullptr;
     std::free(memory_);
     const std::int64_t rounded = (std::max(bytes, 2 * bytes_) + 63) / 64 * 64;
     memory_ = std::aligned_alloc(64, static_cast<std::size_t>(rounded));

@@ -174,7 +174,7 @@ void CudaKernel::launch(StreamState& stream, const std::int64_t grid[3], const s
   const GridPlan plan = plan_grid(grid, cluster_, limits_, place);
   if (plan.programs == 0) return;
   std::uint64_t parameters[max_slots + grid_slots];
-  std::memcpy(parameters, slots, static_cast<std::size_t>(n) * 8);
+  if (n > 0) std::memcpy(parameters, slots, static_cast<std::size_t>(n) * 8);
   std::memcpy(parameters + n, grid, grid_slots * 8);
   std::size_t bytes = static_cast<std::size_t>(n + grid_slots) * 8;
   void* extra[] = {launch_buffer_pointer, parameters, launch_buffer_bytes, &bytes, launch_end};

@@ -103,7 +103,13 @@ std::atomic<long> heap_allocations{0};
 }  // namespace
 }  // namespace tileweave::runtime
 
-// Counts every allocation of the executable; the tests of launches look at it.
+// Counts every allocation of the executable; the tests of launches look at it. The sanitizers have allocators of their
+// own, which must not be mixed with these.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+[[gnu::noinline]] void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
+  tileweave::runtime::heap_allocations.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(n != 0 ? n : 1);
+}
 [[gnu::noinline]] void* operator new(std::size_t n) {
   tileweave::runtime::heap_allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* p = std::malloc(n != 0 ? n : 1)) return p;
@@ -119,6 +125,7 @@ std::atomic<long> heap_allocations{0};
 [[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+#endif
 
 namespace tileweave::runtime {
 namespace {
