@@ -127,7 +127,7 @@ void read_row(const EnvSource& source, const char* name, std::string_view accept
     return;
   }
   source.warn("tileweave: warning: " + std::string(name) + "=" + *value + " is not " +
-              std::string(expectation(accepts)) + "; using " +
+              (accepts.starts_with("<") ? "" : "one of ") + std::string(expectation(accepts)) + "; using " +
               (print(accepts, field).empty() ? "the default" : print(accepts, field)));
 }
 
