@@ -84,7 +84,7 @@ template <class V>
 V gelu(const V& x) {
   using P = Prim<V>;
   const auto c = [&](double v) { return P::constant(x, v); };
-  const V a = at_most(P::abs(x), 14.4);
+  const V a = at_most(P::abs(x), 14.375);
   const V s = a * a;
   // a Phi(-a) exp(a^2/2): near zero a p(a - 1), far from it p(1/a). Two polynomials and one division have half the
   // error of a quotient of polynomials and take no longer.
@@ -102,7 +102,7 @@ template <class V>
 V gelu_tanh(const V& x) {
   using P = Prim<V>;
   const auto c = [&](double v) { return P::constant(x, v); };
-  const V y = at_least(at_most(x, 5.5), -10.9);
+  const V y = at_least(at_most(x, 5.5), -10.875);
   const V square = y * y, square_lost = P::fma(y, y, -square);
   // w = 2 sqrt(2/pi) (1 + 0.044715 x^2) in two parts: the tail multiplies its error by up to 100.
   const double c1_high = 0x1.988p+0, c1_low = 0x1.14cf5p-14, c3_high = 0x1.2444f2p-4, c3_low = 0x1.49b16ap-29;

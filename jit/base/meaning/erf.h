@@ -37,7 +37,7 @@ V erf(const V& x) {
                          polynomial(s, 0x1.06eba8p-3, -0x1.81274p-2, 0x1.ce2d48p-4, -0x1.b7fdb2p-6, 0x1.5425bp-8,
                                     -0x1.a4c72p-11, 0x1.4b6eb2p-14),
                          a);
-  const V b = at_most(a, 3.95);
+  const V b = at_most(a, 3.9375);
   const V y = polynomial(b, -0x1.1d1b0ap-12, 0x1.a13014p+0, 0x1.d3bb4ap-1, 0x1.405916p-3, -0x1.29f32p-5, 0x1.8d9adep-8,
                          -0x1.4deec6p-11, 0x1.069c48p-15);
   const V shifted = c(magic + bias) - y;
@@ -52,7 +52,7 @@ template <class V>
 V erfc(const V& x) {
   using P = Prim<V>;
   const auto c = [&](double v) { return P::constant(x, v); };
-  const V a = at_most(P::abs(x), 10.2);
+  const V a = at_most(P::abs(x), 10.1875);
   const V s = a * a;
   // erfc(a) exp(a^2): near zero p(a - 0.8125), far from it p(1/a) / a.
   const V near = polynomial(a - c(0.8125), 0x1.f0724p-2, -0x1.5cbc2ep-2, 0x1.aa32c4p-3, -0x1.d43dd6p-4, 0x1.d7ede4p-5,

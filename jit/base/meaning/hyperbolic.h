@@ -6,7 +6,7 @@
 
 namespace tileweave::meaning::f32 {
 
-// An odd polynomial up to 0.6, beyond it 1 - 2 / (exp(2|x|) + 1).
+// An odd polynomial up to 5/8, beyond it 1 - 2 / (exp(2|x|) + 1).
 template <class V>
 V tanh(const V& x) {
   using P = Prim<V>;
@@ -22,7 +22,7 @@ V tanh(const V& x) {
   // exp(2r): the coefficients of exp_of_remainder with powers of two.
   const V p = polynomial(r, 1.0, 2.0, 0x1.fffffcp+0, 0x1.555492p+0, 0x1.5558bp-1, 0x1.12399cp-2, 0x1.6a4ecap-4);
   const V large = c(1.0) - c(2.0) / P::fma(p, power_of_two(shifted), c(1.0));
-  return copy_sign(P::select(a < c(0.6), small, large), x);
+  return copy_sign(P::select(a < c(0.625), small, large), x);
 }
 
 // exp(|x|) / 2, which does not overflow before sinh and cosh do.
