@@ -116,7 +116,7 @@ TEST_CASE("memory of an object is writable or executable, never both, and goes w
   CHECK(rights_at(function<int*()>(*object, "g")()) == "rw-p");
   CHECK(rights_at(function<const int*()>(*object, "h")()) == "r--p");
   object.reset();
-  CHECK(rights_at(code) == "none");
+  CHECK(rights_at(code).find('x') == std::string::npos);  // others may map data there
 }
 
 TEST_CASE("the unwinder walks through loaded code") {
