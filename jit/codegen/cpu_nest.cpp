@@ -76,8 +76,7 @@ void Nest::choose_loops() {
     if (space_.extents[static_cast<std::size_t>(k)] != 1 && k != vector_axis_ && k != inner_axis_) order_.push_back(k);
   }
   order_.push_back(vector_axis_);
-  if (inner_axis_ >= 0 && space_.extents[static_cast<std::size_t>(inner_axis_)] != 1) order_.push_back(inner_axis_);
-  if (order_.back() == vector_axis_) inner_axis_ = -1;  // one element along the reduced axis
+  if (inner_axis_ >= 0) order_.push_back(inner_axis_);
   for (std::size_t i = 0; i < order_.size(); ++i) position_[static_cast<std::size_t>(order_[i])] = i + 1;
 }
 
