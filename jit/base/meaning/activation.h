@@ -25,8 +25,13 @@ namespace tileweave::meaning::f32 {
 template <class V>
 struct ScaledPower {
   V shifted, remainder;
+  // 1 + 2^n + 2^n (exp(r) - 1): rounds once what 1 + 2^n exp(r) rounds twice.
   V plus_one() const {
-    return Prim<V>::fma(exp_of_remainder(remainder), power_of_two(shifted), Prim<V>::constant(shifted, 0x1p-32));
+    using P = Prim<V>;
+    const V& r = remainder;
+    const V q = polynomial(r, 0x1.fffffcp-2, 0x1.555492p-3, 0x1.5558bp-5, 0x1.12399cp-7, 0x1.6a4ecap-10);
+    const V power = power_of_two(shifted);
+    return P::fma(power, P::fma(r * r, q, r), power + P::constant(r, 0x1p-32));
   }
 };
 template <class V>
