@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <random>
+#include <thread>
 
 #include "temporary_directory.h"
 #include "tileweave/cache/layout.h"
@@ -300,6 +302,28 @@ TEST_CASE("cache sweep: the least recently used go first, down to four fifths; o
   CHECK(swept.removed_entries == 3);
   CHECK(swept.entries == 10);
   for (std::uint64_t i = 0; i < 10; ++i) CHECK(store->get(test_key(i)).has_value() == (i > 2));
+}
+
+TEST_CASE("cache sweep: one at a time; one may wait for it, which covers all who come after, so these leave") {
+  Rig rig;
+  rig.options.max_bytes = 0;
+  const auto store = rig.open();
+  for (std::uint64_t i = 0; i < 5; ++i) store->put(test_key(i), test_entry(i, 1000));
+  const int version = store->version_directory_descriptor();
+  std::optional<SweepResult> waited;
+  std::thread waiter;
+  {
+    const auto running = store->lock_file();  // another process sweeps
+    REQUIRE(running->try_lock(sweep_byte) == LockFile::Outcome::held);
+    waiter = std::thread([&] { waited = sweep_alone(version, rules_for_cap(1), 0600); });
+    while (store->lock_file()->try_lock(next_sweep_byte) != LockFile::Outcome::busy) std::this_thread::yield();
+    CHECK_FALSE(sweep_alone(version, rules_for_cap(1), 0600));  // the waiter will see what this caller stored
+    CHECK(entries_below(rig.options.root).size() == 5);
+  }
+  waiter.join();
+  REQUIRE(waited);
+  CHECK(waited->removed_entries == 5);
+  CHECK(sweep_alone(version, rules_for_cap(1), 0600));  // nothing is held any more
 }
 
 TEST_CASE("cache disk: the cap holds while storing, and entries over a quarter of it are not stored") {
