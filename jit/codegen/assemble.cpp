@@ -1,215 +1,198 @@
-// Finds an assembler and runs it. See assemble.h.
-// ptxas runs with its files in a private directory of its own, removed whatever happens.
+// Chooses the assembler, runs ptxas as a child process, and reads what it says about registers.
+// Between PTX text and Binary; nvJitLink is in assemble_nvjitlink.cpp.
 #include "tileweave/jit/codegen/assemble.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <optional>
+#include <string_view>
+#include <utility>
 
-#include "tileweave/jit/base/env.h"
 #include "tileweave/jit/base/error.h"
+#include "tileweave/jit/codegen/assemble_nvjitlink.h"
 
 extern char** environ;
 
 namespace tileweave::codegen {
 namespace {
-namespace fs = std::filesystem;
 
-[[noreturn]] void refuse(const std::string& kernel, const std::string& assembler, const std::string& log) {
-  throw_compile_error({}, "kernel '" + kernel + "': " + assembler + " refuses the PTX: " + log,
-                      "set TILEWEAVE_DUMP to keep the PTX, and please report it");
+bool is_program(const std::string& path) {
+  struct stat s{};
+  return stat(path.c_str(), &s) == 0 && S_ISREG(s.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
-class PrivateDirectory {
+// A file of the user's own that goes away with the object.
+class TemporaryFile {
  public:
-  PrivateDirectory() {
-    std::string name = (fs::temp_directory_path() / "tileweave-XXXXXX").string();
-    if (mkdtemp(name.data()) != nullptr) path_ = name;
+  explicit TemporaryFile(std::string_view what) {
+    path_ = "/tmp/tileweave-" + std::string(what) + "-XXXXXX";
+    fd_ = mkostemp(path_.data(), O_CLOEXEC);  // mode 0600
+    if (fd_ < 0) {
+      throw_compile_error({}, "cannot create a temporary file " + path_ + ": " + std::strerror(errno));
+    }
   }
-  ~PrivateDirectory() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
+  ~TemporaryFile() {
+    close(fd_);
+    unlink(path_.c_str());
   }
-  PrivateDirectory(const PrivateDirectory&) = delete;
-  PrivateDirectory& operator=(const PrivateDirectory&) = delete;
-  const fs::path& path() const { return path_; }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  int fd() const { return fd_; }
+
+  void write(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t n = ::write(fd_, text.data(), text.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) throw_compile_error({}, "cannot write " + path_ + ": " + std::strerror(errno));
+      text.remove_prefix(static_cast<std::size_t>(n));
+    }
+  }
+
+  // By name: the assembler may have put another file there.
+  std::string read() const {
+    std::string out;
+    const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return out;
+    char buffer[1 << 16];
+    for (;;) {
+      const ssize_t n = ::read(fd, buffer, sizeof buffer);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) break;
+      out.append(buffer, static_cast<std::size_t>(n));
+    }
+    close(fd);
+    return out;
+  }
 
  private:
-  fs::path path_;
+  std::string path_;
+  int fd_ = -1;
 };
 
-std::string read_file(const fs::path& p) {
-  std::ifstream in(p, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-// Runs a program with its output in a file; its exit status, or 127 where it cannot be started.
-int run(const std::vector<std::string>& command, const fs::path& output) {
-  std::vector<char*> argv;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, 1, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&files, 1, 2);
+// Runs the program with both of its outputs into `log`; its exit status, or -1 where it did not end by itself.
+int run(const std::vector<std::string>& command, const TemporaryFile& log) {
+  std::vector<char*> arguments;
+  for (const std::string& a : command) arguments.push_back(const_cast<char*>(a.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, log.fd(), 1);
+  posix_spawn_file_actions_adddup2(&actions, log.fd(), 2);
   pid_t child = 0;
-  const int failed = posix_spawn(&child, argv[0], &files, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&files);
-  if (failed != 0) return 127;
+  const int problem = posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (problem != 0) throw_compile_error({}, "cannot run " + command[0] + ": " + std::strerror(problem));
   int status = 0;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return 127;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-}
-
-void set_code(Binary& b, Binary::Kind kind, const std::string& bytes, std::string meta) {
-  const auto* p = reinterpret_cast<const std::byte*>(bytes.data());
-  b.kind = kind;
-  b.code.assign(p, p + bytes.size());
-  b.meta = std::move(meta);
-}
-
-// The lines of ptxas -v that speak of registers and spills, on one line.
-std::string usage(const std::string& log) {
-  std::string out;
-  for (std::size_t at = 0; at < log.size();) {
-    const std::size_t end = std::min(log.find('\n', at), log.size());
-    const std::string line = log.substr(at, end - at);
-    if (line.find("registers") != std::string::npos || line.find("spill") != std::string::npos) {
-      const auto start = line.find_first_not_of(' ', line.find(':') == std::string::npos ? 0 : line.find(':') + 1);
-      out += (out.empty() ? "" : "; ") + line.substr(start == std::string::npos ? 0 : start);
-    }
-    at = end + 1;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) throw_compile_error({}, "cannot wait for " + command[0] + ": " + std::strerror(errno));
   }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// The number that stands before `word` in the log, summed over its occurrences: "12 bytes spill stores".
+long number_before(std::string_view log, std::string_view word) {
+  long sum = 0;
+  for (std::size_t at = log.find(word); at != std::string_view::npos; at = log.find(word, at + 1)) {
+    std::size_t begin = at;
+    while (begin > 0 && log[begin - 1] >= '0' && log[begin - 1] <= '9') --begin;
+    if (begin < at) sum += std::strtol(std::string(log.substr(begin, at - begin)).c_str(), nullptr, 10);
+  }
+  return sum;
+}
+
+Assembled by_ptxas(const std::string& program, const std::string& ptx, const std::string& target,
+                   const std::string& kernel) {
+  TemporaryFile source("ptx");
+  const TemporaryFile cubin("cubin"), log("log");
+  source.write(ptx);
+  const int status = run({program, "-v", "--fmad=false", "-arch=" + target, "-o", cubin.path(), source.path()}, log);
+  const std::string said = log.read();
+  // C75xx: wgmma serialised, setmaxnreg ignored. The code would run, far too slowly.
+  const bool degraded = said.find("(C75") != std::string::npos;
+  if (status != 0 || degraded) {
+    throw_compile_error({}, "ptxas (" + program + ") refuses kernel '" + kernel + "' for " + target + ":\n" + said,
+                        degraded ? "" : "TILEWEAVE_DUMP=<directory> writes the PTX");
+  }
+  const std::string code = cubin.read();
+  if (code.empty()) throw_compile_error({}, "ptxas (" + program + ") wrote no code for kernel '" + kernel + "'");
+  Assembled out;
+  const auto* bytes = reinterpret_cast<const std::byte*>(code.data());
+  out.code.assign(bytes, bytes + code.size());
+  out.meta = "assembler=ptxas registers=" + std::to_string(number_before(said, " registers")) +
+             " spill_bytes=" + std::to_string(number_before(said, " bytes spill stores")) +
+             " stack_bytes=" + std::to_string(number_before(said, " bytes stack frame"));
   return out;
 }
 
-void by_ptxas(const std::string& ptxas, const std::string& ptx, const std::string& sm, const std::string& kernel,
-              Binary& b) {
-  const PrivateDirectory work;
-  if (work.path().empty())
-    throw_compile_error({}, "no temporary directory for ptxas: " + std::string(std::strerror(errno)),
-                        "set TMPDIR to a directory that can be written, or TILEWEAVE_ASSEMBLER=nvjitlink");
-  const fs::path source = work.path() / "kernel.ptx", object = work.path() / "kernel.cubin", log = work.path() / "log";
-  std::ofstream(source, std::ios::binary) << ptx;
-  const int status = run({ptxas, "-arch=" + sm, "-O3", "-v", source.string(), "-o", object.string()}, log);
-  const std::string words = read_file(log);
-  if (status != 0) refuse(kernel, "ptxas", "exit status " + std::to_string(status) + ": " + words);
-  if (words.find("C75") != std::string::npos) refuse(kernel, "ptxas (with a C75xx advisory)", words);
-  set_code(b, Binary::Kind::cubin, read_file(object), "assembler=ptxas; " + usage(words));
+Assembled by_driver(const std::string& ptx) {
+  Assembled out;
+  out.kind = Binary::Kind::ptx;
+  const auto* bytes = reinterpret_cast<const std::byte*>(ptx.data());
+  out.code.assign(bytes, bytes + ptx.size());
+  out.meta = "assembler=driver";
+  return out;
 }
 
-// nvJitLink's C interface, as of CUDA 12.0: the functions used.
-struct JitLink {
-  using Handle = void*;
-  int (*create)(Handle*, std::uint32_t, const char**) = nullptr;
-  int (*destroy)(Handle*) = nullptr;
-  int (*add)(Handle, int, const void*, std::size_t, const char*) = nullptr;
-  int (*complete)(Handle) = nullptr;
-  int (*size)(Handle, std::size_t*) = nullptr;
-  int (*get)(Handle, void*) = nullptr;
-  int (*log_size)(Handle, std::size_t*) = nullptr;
-  int (*log)(Handle, char*) = nullptr;
-};
-
-std::optional<JitLink> open_jit_link() {
-  void* library = nullptr;
-  for (const char* name : {"libnvJitLink.so.13", "libnvJitLink.so.12", "/usr/local/cuda/lib64/libnvJitLink.so.13",
-                           "/usr/local/cuda/lib64/libnvJitLink.so.12"})
-    if (library == nullptr) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return std::nullopt;
-  bool whole = true;
-  // Exported names carry the version they came in, two underscores in front.
-  const auto find = [&](const char* name, auto& function) {
-    void* symbol = nullptr;
-    for (const char* version : {"_13_0", "_12_0"})
-      if (symbol == nullptr) symbol = dlsym(library, (std::string("__") + name + version).c_str());
-    if (symbol == nullptr) symbol = dlsym(library, name);
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
-    whole = whole && symbol != nullptr;
-  };
-  JitLink j;
-  find("nvJitLinkCreate", j.create);
-  find("nvJitLinkDestroy", j.destroy);
-  find("nvJitLinkAddData", j.add);
-  find("nvJitLinkComplete", j.complete);
-  find("nvJitLinkGetLinkedCubinSize", j.size);
-  find("nvJitLinkGetLinkedCubin", j.get);
-  find("nvJitLinkGetErrorLogSize", j.log_size);
-  find("nvJitLinkGetErrorLog", j.log);
-  if (!whole) return std::nullopt;
-  return j;
+Assembled by_nvjitlink(const NvJitLink& library, const std::string& ptx, const std::string& target,
+                       const std::string& kernel) {
+  Assembled out;
+  out.code = library.assemble(ptx, target, kernel);
+  out.meta = "assembler=nvjitlink";
+  return out;
 }
 
-const std::optional<JitLink>& jit_link() {
-  static const std::optional<JitLink> opened = open_jit_link();
-  return opened;
-}
-
-void by_jit_link(const JitLink& j, const std::string& ptx, const std::string& sm, const std::string& kernel,
-                 Binary& b) {
-  constexpr int input_ptx = 2;
-  const std::string arch = "-arch=" + sm;
-  std::array<const char*, 2> options = {arch.c_str(), "-O3"};
-  JitLink::Handle handle = nullptr;
-  if (j.create(&handle, options.size(), options.data()) != 0) refuse(kernel, "nvJitLink", "no linker for " + sm);
-  int failed = j.add(handle, input_ptx, ptx.c_str(), ptx.size() + 1, "kernel.ptx");
-  if (failed == 0) failed = j.complete(handle);
-  std::size_t bytes = 0;
-  if (failed == 0) failed = j.size(handle, &bytes);
-  std::string text(bytes, '\0');
-  if (failed == 0) failed = j.get(handle, text.data());
-  if (failed != 0) {
-    j.log_size(handle, &bytes);
-    text.assign(bytes, '\0');
-    j.log(handle, text.data());
-  }
-  j.destroy(&handle);
-  if (failed != 0) refuse(kernel, "nvJitLink", text.c_str());
-  set_code(b, Binary::Kind::cubin, text, "assembler=nvjitlink");
-}
-
-[[noreturn]] void refuse_choice(const char* wanted) {
-  throw_compile_error({}, std::string("TILEWEAVE_ASSEMBLER asks for ") + wanted + ", which is not on this machine",
-                      "install it with the CUDA toolkit, or unset TILEWEAVE_ASSEMBLER");
-}
 }  // namespace
 
 std::string find_ptxas() {
-  std::string path = (env().cuda_home.empty() ? "" : env().cuda_home + "/bin:") + env().path + ":/usr/local/cuda/bin";
-  while (!path.empty()) {
-    const auto colon = path.find(':');
-    const std::string directory = path.substr(0, colon), candidate = directory + "/ptxas";
-    // A relative directory would run what lies in the working directory.
-    if (directory.starts_with('/') && access(candidate.c_str(), X_OK) == 0) return candidate;
-    path = colon == std::string::npos ? "" : path.substr(colon + 1);
+  std::string_view rest = env().path;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(':'), rest.size());
+    const std::string folder(rest.substr(0, end));
+    rest.remove_prefix(end == rest.size() ? end : end + 1);
+    // Relative folders would make the code depend on where the program was started.
+    if (folder.starts_with('/') && is_program(folder + "/ptxas")) return folder + "/ptxas";
   }
-  return {};
+  for (const std::string& root : {env().cuda_home, std::string("/usr/local/cuda")}) {
+    if (!root.empty() && is_program(root + "/bin/ptxas")) return root + "/bin/ptxas";
+  }
+  return "";
 }
 
-void assemble(const std::string& ptx, const std::string& sm, const std::string& kernel, Binary& binary) {
-  const AssemblerChoice choice = env().assembler;
-  if (choice == AssemblerChoice::nvptxcompiler) refuse_choice("libnvptxcompiler");
-  if (choice == AssemblerChoice::automatic || choice == AssemblerChoice::ptxas) {
-    static const std::string ptxas = find_ptxas();
-    if (!ptxas.empty()) return by_ptxas(ptxas, ptx, sm, kernel, binary);
-    if (choice == AssemblerChoice::ptxas) refuse_choice("ptxas");
+Assembled assemble(const std::string& ptx, const std::string& target, const std::string& kernel,
+                   AssemblerChoice choice) {
+  const bool any = choice == AssemblerChoice::automatic;
+  if (choice == AssemblerChoice::driver) return by_driver(ptx);
+  if (choice == AssemblerChoice::nvptxcompiler) {
+    throw_compile_error({}, "kernel '" + kernel + "' cannot be assembled: libnvptxcompiler is not part of this build",
+                        "set TILEWEAVE_ASSEMBLER to auto, ptxas, nvjitlink or driver");
   }
-  if (choice == AssemblerChoice::automatic || choice == AssemblerChoice::nvjitlink) {
-    if (jit_link()) return by_jit_link(*jit_link(), ptx, sm, kernel, binary);
-    if (choice == AssemblerChoice::nvjitlink) refuse_choice("nvJitLink");
+  if (any || choice == AssemblerChoice::ptxas) {
+    const std::string program = find_ptxas();
+    if (!program.empty()) return by_ptxas(program, ptx, target, kernel);
+    if (!any) {
+      throw_compile_error({}, "kernel '" + kernel + "' cannot be assembled: there is no ptxas",
+                          "put it in PATH, set CUDA_HOME, or set TILEWEAVE_ASSEMBLER=auto");
+    }
   }
-  set_code(binary, Binary::Kind::ptx, ptx, "assembler=driver");
+  // It would compile a kernel that gives registers from warp to warp without doing so (C7504).
+  const bool moves_registers = ptx.find("setmaxnreg") != std::string::npos;
+  const NvJitLink& library = NvJitLink::get();
+  if (library.is_there() && !moves_registers) return by_nvjitlink(library, ptx, target, kernel);
+  if (any) return by_driver(ptx);
+  throw_compile_error({},
+                      "kernel '" + kernel + "' cannot be assembled: " +
+                          (moves_registers ? "nvJitLink ignores setmaxnreg" : "there is no libnvJitLink.so"),
+                      "set TILEWEAVE_ASSEMBLER to auto, ptxas or driver");
 }
 
 }  // namespace tileweave::codegen

@@ -1,19 +1,28 @@
-// PTX becomes machine code: ptxas as a process, nvJitLink in this process, or left to the driver.
-// Last step of the GPU back end; what made the code is recorded in Binary::meta.
+// PTX to machine code: by ptxas as a process, by nvJitLink in this process, or later by the driver.
+// The last step of code generation for NVIDIA GPUs.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "tileweave/jit/base/binary.h"
+#include "tileweave/jit/base/env.h"
 
 namespace tileweave::codegen {
 
-// Fills kind, code and meta of `binary` from PTX for "sm_90a" and its like. TILEWEAVE_ASSEMBLER picks the assembler; by
-// default the first that is there, and PTX itself where there is none. Throws CompileError with the assembler's words.
-void assemble(const std::string& ptx, const std::string& sm, const std::string& kernel, Binary& binary);
+struct Assembled {
+  Binary::Kind kind = Binary::Kind::cubin;  // ptx where it is left to the driver
+  std::vector<std::byte> code;
+  std::string meta;  // "assembler=ptxas registers=32 spill_bytes=0"
+};
 
-// The ptxas that would be used; empty where there is none.
+// `target` is "sm_90a"; `kernel` names it in errors. Throws CompileError with the assembler's log, or where the
+// assembler chosen is not there.
+Assembled assemble(const std::string& ptx, const std::string& target, const std::string& kernel,
+                   AssemblerChoice choice);
+
+// The ptxas that would be taken; empty where there is none.
 std::string find_ptxas();
 
 }  // namespace tileweave::codegen

@@ -1,8 +1,6 @@
-// From a module of GPU primitives to PTX: bodies for the primitives, kernel annotations, LLVM's trimmed pipeline.
-// Beside simt.h: same input. What turns PTX into a cubin is assemble_ptx.h.
+// A lowered GPU module as PTX.
+// Beside simt.h: the same input. The assembler (assemble.h) takes the text further.
 #pragma once
-
-#include <llvm/IR/Module.h>
 
 #include <string>
 
@@ -11,14 +9,8 @@
 
 namespace tileweave::codegen {
 
-// Replaces every call of a primitive by its instructions. InternalError where one has none here, or where a function
-// would be left without a body (LLVM takes an unknown llvm.nvvm name for a function to call).
-void expand_primitives(llvm::Module& module);
-
-// The kernel's PTX. The module is used up.
-std::string make_ptx(LoweredKernel& kernel, const Target& target);
-
-// "ptx80" for 8.0: the oldest version that has what we emit for this target, so that old drivers take it.
-std::string ptx_feature(const Target& target);
+// The module is changed: its primitives become instructions and it is optimised for the target. Errors: InternalError
+// naming a primitive or an instruction that has no PTX on this target.
+std::string nvptx_text(LoweredKernel& kernel, const Target& target, Emit emit);
 
 }  // namespace tileweave::codegen
