@@ -25,6 +25,7 @@ using Clock = std::chrono::steady_clock;
 
 // A part should outweigh what handing it out costs (about a microsecond), and waking a worker costs several.
 constexpr std::int64_t part_ns = 15'000, serial_ns = 10'000;
+constexpr std::int64_t estimate_ns = 1'000;  // below, reading the clock is most of what was measured
 constexpr std::int64_t parts_per_worker = 4;
 constexpr std::int64_t max_scratch_bytes = std::int64_t{1} << 38;  // more is a mistake, not a wish
 
@@ -121,7 +122,8 @@ bool run_on_all_cores(const CpuWork& work, std::int64_t total) {
   const auto start = Clock::now();
   while (done < total) {
     const std::int64_t pace_ns = done > 0 ? std::max<std::int64_t>(1, elapsed_ns / done) : 0;
-    if (done > 0 && elapsed_ns + static_cast<double>(pace_ns) * static_cast<double>(total - done) > serial_ns) {
+    if (elapsed_ns >= estimate_ns &&
+        elapsed_ns + static_cast<double>(pace_ns) * static_cast<double>(total - done) > serial_ns) {
       const std::int64_t fair = std::max<std::int64_t>(1, (total - done) / (workers * parts_per_worker));
       return run_parallel(work, done, total, std::clamp<std::int64_t>(part_ns / pace_ns, 1, fair));
     }
