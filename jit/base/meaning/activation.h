@@ -25,13 +25,14 @@ namespace tileweave::meaning::f32 {
 template <class V>
 struct ScaledPower {
   V shifted, remainder;
-  // 1 + 2^n + 2^n (exp(r) - 1): rounds once what 1 + 2^n exp(r) rounds twice.
+  // (1 + 2^n) + 2^n (exp(r) - 1): the large sum loses nothing, where 1 + 2^n exp(r) would round twice.
   V plus_one() const {
     using P = Prim<V>;
     const V& r = remainder;
     const V q = polynomial(r, 0x1.fffffcp-2, 0x1.555492p-3, 0x1.5558bp-5, 0x1.12399cp-7, 0x1.6a4ecap-10);
     const V power = power_of_two(shifted);
-    return P::fma(power, P::fma(r * r, q, r), power + P::constant(r, 0x1p-32));
+    const V one = P::constant(r, 0x1p-32), sum = power + one, sum_lost = one - (sum - power);
+    return sum + P::fma(power, P::fma(r * r, q, r), sum_lost);
   }
 };
 template <class V>
@@ -93,12 +94,15 @@ V gelu(const V& x) {
   const V s = a * a;
   // a Phi(-a) exp(a^2/2): near zero a p(a - 1), far from it p(1/a). Two polynomials and one division have half the
   // error of a quotient of polynomials and take no longer.
-  const V near = a * polynomial(a - c(1.0), 0x1.0bdb2ep-2, -0x1.19524ap-3, 0x1.fcc80ep-5, -0x1.9b0074p-6, 0x1.2f4b1ap-7,
-                                -0x1.9f0f6ap-9, 0x1.09c8ecp-10, -0x1.40574cp-12, 0x1.759d3ep-14, -0x1.b9b866p-16,
-                                0x1.cbb612p-18, -0x1.039afp-20);
+  const V p = polynomial(a - c(1.0), 0x1.0bdb2ep-2, -0x1.19524ap-3, 0x1.fcc80ep-5, -0x1.9b0074p-6, 0x1.2f4b1ap-7,
+                         -0x1.9f0f6ap-9, 0x1.09c8ecp-10, -0x1.40574cp-12, 0x1.759d3ep-14, -0x1.b9b866p-16,
+                         0x1.cbb612p-18, -0x1.039afp-20);
   const V far = polynomial(c(1.0) / a, 0x1.9886dap-2, -0x1.0cf064p-11, -0x1.8cc772p-2, -0x1.1ffe1cp-3, 0x1.1d4754p+1,
                            -0x1.21ba1cp+2, 0x1.138a8cp+2, -0x1.ae9daap+0);
-  const V t = times_exp_of_minus(P::select(a < c(2.5), near, far), s, P::fma(a, a, -s), 0.5);
+  const V near = a * p, near_lost = P::fma(a, p, -near);
+  const auto is_near = a < c(2.5);
+  const V factor = P::select(is_near, near, far), factor_lost = P::select(is_near, near_lost, c(0.0));
+  const V t = times_exp_of_minus(factor, factor_lost, s, P::fma(a, a, -s), 0.5);
   return P::fma(t, c(-0x1p-64), P::select(x < c(0.0), c(-0.0), x));
 }
 

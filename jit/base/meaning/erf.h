@@ -9,10 +9,10 @@
 
 namespace tileweave::meaning::f32 {
 
-// factor * exp(-h) * 2^64 where h = (square + square_lost) * unit; 2^64 keeps the power normal down to exp(-h) =
-// 2^-190. unit: 1 or 1/2, exactly.
+// (factor + factor_lost) * exp(-h) * 2^64 where h = (square + square_lost) * unit; 2^64 keeps the power normal down to
+// exp(-h) = 2^-190. unit: 1 or 1/2, exactly.
 template <class V>
-V times_exp_of_minus(const V& factor, const V& square, const V& square_lost, double unit) {
+V times_exp_of_minus(const V& factor, const V& factor_lost, const V& square, const V& square_lost, double unit) {
   using P = Prim<V>;
   const auto c = [&](double v) { return P::constant(square, v); };
   const V shifted = P::fma(square, c(-log2_e * unit), c(magic + bias + 64));
@@ -23,7 +23,7 @@ V times_exp_of_minus(const V& factor, const V& square, const V& square_lost, dou
   // (exp - 1) / r, the 1 left to the last step: factor + (factor r) q rounds once.
   const V q = polynomial(r, u, 0x1.fffffcp-2 * u * u, 0x1.555492p-3 * u * u * u, 0x1.5558bp-5 * u * u * u * u,
                          0x1.12399cp-7 * u * u * u * u * u, 0x1.6a4ecap-10 * u * u * u * u * u * u);
-  return P::fma(factor * r, q, factor) * power_of_two(shifted);
+  return (factor + P::fma(factor * r, q, factor_lost)) * power_of_two(shifted);
 }
 
 // erf by an odd polynomial up to 1, beyond it as 1 - 2^-p(|x|).
@@ -58,10 +58,13 @@ V erfc(const V& x) {
   const V near = polynomial(a - c(0.8125), 0x1.f0724p-2, -0x1.5cbc2ep-2, 0x1.aa32c4p-3, -0x1.d43dd6p-4, 0x1.d7ede4p-5,
                             -0x1.ba902cp-6, 0x1.86218p-7, -0x1.42f952p-8, 0x1.f6616cp-10, -0x1.98919cp-11,
                             0x1.6552dap-12, -0x1.7c417ap-14);
-  const V far = polynomial(c(1.0) / a, 0x1.20df4p-1, -0x1.0dd92cp-11, -0x1.188a64p-2, -0x1.20b136p-4, 0x1.93cadep-1,
-                           -0x1.221da4p+0, 0x1.869662p-1, -0x1.b05d7p-3) /
-                a;
-  const V scaled = times_exp_of_minus(P::select(a < c(1.75), near, far), s, P::fma(a, a, -s), 1.0);
+  const V inverse = c(1.0) / a;
+  const V p = polynomial(inverse, 0x1.20df4p-1, -0x1.0dd92cp-11, -0x1.188a64p-2, -0x1.20b136p-4, 0x1.93cadep-1,
+                         -0x1.221da4p+0, 0x1.869662p-1, -0x1.b05d7p-3);
+  const V far = p * inverse, far_lost = P::fma(-far, a, p) * inverse;
+  const auto is_near = a < c(1.75);
+  const V factor = P::select(is_near, near, far), factor_lost = P::select(is_near, c(0.0), far_lost);
+  const V scaled = times_exp_of_minus(factor, factor_lost, s, P::fma(a, a, -s), 1.0);
   // The last product is the one that may round into the denormals.
   return P::select(x < c(0.0), P::fma(scaled, c(-0x1p-64), c(2.0)), scaled * c(0x1p-64));
 }
