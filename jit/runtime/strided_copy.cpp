@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "tileweave/jit/runtime/cpu_pool.h"
 
@@ -62,6 +63,17 @@ void copy_entry(const std::uint64_t* slots, const std::int64_t*, std::int64_t be
   for (std::int64_t i = begin; i < end; ++i) copy_piece(pieces, i);
 }
 
+// The slowest in the target first; at most six, so by insertion.
+void sort_axes(StridedCopy& c) {
+  const auto goes_before = [](const StridedCopy::Axis& a, const StridedCopy::Axis& b) {
+    return a.target_stride != b.target_stride ? a.target_stride > b.target_stride
+                                              : std::abs(a.source_stride) > std::abs(b.source_stride);
+  };
+  for (int i = 1; i < c.rank; ++i) {
+    for (int k = i; k > 0 && goes_before(c.axes[k], c.axes[k - 1]); --k) std::swap(c.axes[k], c.axes[k - 1]);
+  }
+}
+
 }  // namespace
 
 std::int64_t StridedCopy::elements() const {
@@ -94,10 +106,7 @@ StridedCopy plan_copy(const AnyTensor& target, const AnyTensor& source) {
     }
     c.axes[c.rank++] = a;
   }
-  std::stable_sort(c.axes.begin(), c.axes.begin() + c.rank, [](const auto& a, const auto& b) {
-    return a.target_stride != b.target_stride ? a.target_stride > b.target_stride
-                                              : std::abs(a.source_stride) > std::abs(b.source_stride);
-  });
+  sort_axes(c);
   // Merge an axis with the one inside it where both sides go on without a gap.
   int kept = 0;
   for (int i = 0; i < c.rank; ++i) {
