@@ -18,7 +18,7 @@ V times_exp_of_minus(const V& factor, const V& factor_lost, const V& square, con
   const V shifted = P::fma(square, c(-log2_e * unit), c(magic + bias + 64));
   const V n = shifted - c(magic + bias + 64);
   // The remainder is kept as -r / unit, which saves scaling the square.
-  const V r = P::fma(n, c(ln2_low / unit), P::fma(n, c(ln2_high / unit), square)) + square_lost;
+  const V r = P::fma(n, c(ln2_high / unit), square) + P::fma(n, c(ln2_low / unit), square_lost);
   const double u = -unit;
   // (exp - 1) / r, the 1 left to the last step: factor + (factor r) q rounds once.
   const V q = polynomial(r, u, 0x1.fffffcp-2 * u * u, 0x1.555492p-3 * u * u * u, 0x1.5558bp-5 * u * u * u * u,
@@ -59,9 +59,10 @@ V erfc(const V& x) {
                             -0x1.ba902cp-6, 0x1.86218p-7, -0x1.42f952p-8, 0x1.f6616cp-10, -0x1.98919cp-11,
                             0x1.6552dap-12, -0x1.7c417ap-14);
   const V inverse = c(1.0) / a;
-  const V p = polynomial(inverse, 0x1.20df4p-1, -0x1.0dd92cp-11, -0x1.188a64p-2, -0x1.20b136p-4, 0x1.93cadep-1,
-                         -0x1.221da4p+0, 0x1.869662p-1, -0x1.b05d7p-3);
-  const V far = p * inverse, far_lost = P::fma(-far, a, p) * inverse;
+  const V tail = polynomial(inverse, -0x1.0dd92cp-11, -0x1.188a64p-2, -0x1.20b136p-4, 0x1.93cadep-1, -0x1.221da4p+0,
+                            0x1.869662p-1, -0x1.b05d7p-3);
+  const V p = P::fma(inverse, tail, c(0x1.20df4p-1)), p_lost = P::fma(inverse, tail, c(0x1.20df4p-1) - p);
+  const V far = p * inverse, far_lost = (P::fma(-far, a, p) + p_lost) * inverse;
   const auto is_near = a < c(1.75);
   const V factor = P::select(is_near, near, far), factor_lost = P::select(is_near, c(0.0), far_lost);
   const V scaled = times_exp_of_minus(factor, factor_lost, s, P::fma(a, a, -s), 1.0);
