@@ -92,15 +92,15 @@ V gelu(const V& x) {
   const auto c = [&](double v) { return P::constant(x, v); };
   const V a = at_most(P::abs(x), 14.375);
   const V s = a * a;
-  // a Phi(-a) exp(a^2/2): near zero a p(a - 1), far from it p(1/a). Two polynomials and one division have half the
-  // error of a quotient of polynomials and take no longer.
-  const V p = polynomial(a - c(1.0), 0x1.0bdb2ep-2, -0x1.19524ap-3, 0x1.fcc80ep-5, -0x1.9b0074p-6, 0x1.2f4b1ap-7,
-                         -0x1.9f0f6ap-9, 0x1.09c8ecp-10, -0x1.40574cp-12, 0x1.759d3ep-14, -0x1.b9b866p-16,
-                         0x1.cbb612p-18, -0x1.039afp-20);
-  const V far = polynomial(c(1.0) / a, 0x1.9886dap-2, -0x1.0cf064p-11, -0x1.8cc772p-2, -0x1.1ffe1cp-3, 0x1.1d4754p+1,
-                           -0x1.21ba1cp+2, 0x1.138a8cp+2, -0x1.ae9daap+0);
+  // a Phi(-a) exp(a^2/2): near zero a p(a - 1), far from it p(1/a). Half the error of one quotient of polynomials over
+  // the whole range, whose long sums round once a term.
+  const V p =
+      polynomial(a - c(1.0), 0x1.0bdb2ep-2, -0x1.19524cp-3, 0x1.fcc81cp-5, -0x1.9aff5ep-6, 0x1.2f489cp-7,
+                 -0x1.9f3cf6p-9, 0x1.0a07e2p-10, -0x1.3d421ep-12, 0x1.70e472p-14, -0x1.e895d8p-16, 0x1.ea8c02p-18);
+  const V far = polynomial(c(1.0) / a, 0x1.98860ep-2, -0x1.74f8eep-12, -0x1.90457p-2, -0x1.9919e2p-4, 0x1.eeb1c2p+0,
+                           -0x1.94b0b6p+1, 0x1.39fa0ep-2, 0x1.61461ap+2, -0x1.d09556p+2, 0x1.904002p+1);
   const V near = a * p, near_lost = P::fma(a, p, -near);
-  const auto is_near = a < c(2.5);
+  const auto is_near = a < c(2.0);
   const V factor = P::select(is_near, near, far), factor_lost = P::select(is_near, near_lost, c(0.0));
   const V t = times_exp_of_minus(factor, factor_lost, s, P::fma(a, a, -s), 0.5);
   return P::fma(t, c(-0x1p-64), P::select(x < c(0.0), c(-0.0), x));
