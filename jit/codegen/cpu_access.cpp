@@ -112,7 +112,7 @@ Point Nest::load_from(const Place& place, const ir::Type& t, Point mask, std::ui
   return {c_.from_memory(x, t), true};
 }
 
-void Nest::store_to(const Place& place, const ir::Type& t, Point value, Point mask) {
+void Nest::store_to(const Place& place, const ir::Type& t, Point value, Point mask, bool is_view) {
   const llvm::Align align(Context::element_bytes(t));
   if (body_.lanes == 0) {
     Value* to = mask.value == nullptr ? place.address : c_.b.CreateSelect(mask.value, place.address, c_.scratch);
@@ -128,7 +128,11 @@ void Nest::store_to(const Place& place, const ir::Type& t, Point value, Point ma
   } else if (on != nullptr) {
     c_.b.CreateMaskedStore(x, place.address, align, on);
   } else {
-    c_.b.CreateAlignedStore(x, place.address, align);
+    llvm::StoreInst* store = c_.b.CreateAlignedStore(x, place.address, align);
+    if (!body_.streams || !is_view) return;
+    store->setAlignment(llvm::Align(body_.lanes * Context::element_bytes(t)));
+    store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                       llvm::MDNode::get(c_.b.getContext(), llvm::ConstantAsMetadata::get(c_.b.getInt32(1))));
   }
 }
 
@@ -174,7 +178,7 @@ void Nest::emit_store(const Task& t) {
   const AxisMap m = identity_map(space_.rank);
   const Point value = eval(t.value, m);
   const Point mask = task_mask(t);
-  if (t.op->id == OpId::store) return store_to(view_place(*t.op, m), t.value->type, value, mask);
+  if (t.op->id == OpId::store) return store_to(view_place(*t.op, m), t.value->type, value, mask, true);
   const Point p = eval(t.op->operands[0], m);
   store_to({p.value, p.is_vector, p.is_vector}, t.value->type, value, mask);
 }

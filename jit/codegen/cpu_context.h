@@ -18,7 +18,8 @@ namespace tileweave::codegen::cpu {
 // What the target's vectors are like.
 struct Machine {
   unsigned vector_bits = 128;
-  bool has_masks = false;  // masked loads, stores and arithmetic are instructions at full width (AVX-512)
+  bool has_masks = false;            // masked loads, stores and arithmetic are instructions at full width (AVX-512)
+  std::int64_t streaming_bytes = 0;  // results of a view from this size on are stored past the caches; 0: never
   ElementTarget element;
 };
 
@@ -73,6 +74,7 @@ struct Context {
   llvm::Value* scratch = nullptr;  // begins with 64 bytes that accesses of no lane may touch
   llvm::Value* program[3] = {};
   llvm::Value* grid[3] = {};
+  bool has_streams = false;  // the kernel must end with a store fence
 
  private:
   static constexpr std::int64_t spare_bytes = 64;

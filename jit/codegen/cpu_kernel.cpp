@@ -2,6 +2,7 @@
 // The CPU's half of codegen.h; the launch ABI is that of jit/runtime/abi.h.
 #include <memory>
 
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 
 #include "tileweave/jit/codegen/codegen.h"
@@ -13,6 +14,9 @@ namespace {
 
 using llvm::Value;
 
+// What no last-level cache holds beside the inputs.
+constexpr std::int64_t streaming_bytes = std::int64_t{32} << 20;
+
 cpu::Machine machine_of(const llvm::TargetMachine& tm) {
   const llvm::MCSubtargetInfo& info = *tm.getMCSubtargetInfo();
   cpu::Machine m;
@@ -21,6 +25,7 @@ cpu::Machine machine_of(const llvm::TargetMachine& tm) {
   m.vector_bits = m.has_masks ? 512 : info.checkFeatures("+avx2,+fma") ? 256 : 128;
   m.element.f16_convert = m.has_masks || info.checkFeatures("+f16c");
   m.element.range_min = m.has_masks;
+  m.streaming_bytes = streaming_bytes;
   return m;
 }
 
@@ -154,6 +159,7 @@ class Kernel {
         carry = b.CreateZExt(wraps, b.getInt64Ty());
       }
     });
+    if (c.has_streams) b.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
     b.CreateBr(done);
     b.SetInsertPoint(done);
     b.CreateRetVoid();

@@ -9,6 +9,11 @@ namespace tileweave::codegen::cpu {
 
 using llvm::Value;
 
+namespace {
+// The most that a nest may compute and still be limited by memory.
+constexpr int streaming_cost = 12;
+}  // namespace
+
 void lower_nest(Context& c, const std::vector<Task>& tasks, const std::vector<Buffer>& targets) {
   Nest(c, tasks, targets).emit();
 }
@@ -271,8 +276,7 @@ void Nest::emit_vectors() {
   Value* i = r.lo;
   if (lanes != 0) {
     const std::int64_t step = static_cast<std::int64_t>(lanes) * copies_;
-    i = emit_loop(c_, i, c_.b.CreateSub(r.hi, c_.i64(step - 1)), step,
-                  [&](Value* first) { emit_bodies(lanes, copies_, first, nullptr); });
+    i = emit_whole_vectors(r, lanes, step);
     merge_copies(copies_);
     if (c_.machine.has_masks) {
       emit_loop(c_, i, r.hi, static_cast<std::int64_t>(lanes),
@@ -286,10 +290,61 @@ void Nest::emit_vectors() {
   put_results();
 }
 
-void Nest::emit_bodies(unsigned lanes, int copies, Value* first, Value* active) {
+// The unrolled loop, twice where results may be streamed.
+Value* Nest::emit_whole_vectors(const Range& r, unsigned lanes, std::int64_t step) {
+  Value* last = c_.b.CreateSub(r.hi, c_.i64(step - 1));
+  const auto loop = [&](bool streams) {
+    return emit_loop(c_, r.lo, last, step, [&](Value* first) { emit_bodies(lanes, copies_, first, nullptr, streams); });
+  };
+  Value* condition = streaming_condition(lanes);
+  if (condition == nullptr) return loop(false);
+  llvm::BasicBlock *streamed = c_.new_block("streamed"), *cached = c_.new_block("cached"), *done = c_.new_block("done");
+  c_.b.CreateCondBr(condition, streamed, cached);
+  c_.b.SetInsertPoint(streamed);
+  Value* first_end = loop(true);
+  streamed = c_.b.GetInsertBlock();
+  c_.b.CreateBr(done);
+  c_.b.SetInsertPoint(cached);
+  Value* second_end = loop(false);
+  cached = c_.b.GetInsertBlock();
+  c_.b.CreateBr(done);
+  c_.b.SetInsertPoint(done);
+  llvm::PHINode* end = c_.b.CreatePHI(c_.b.getInt64Ty(), 2);
+  end->addIncoming(first_end, streamed);
+  end->addIncoming(second_end, cached);
+  return end;
+}
+
+// Results too large for the caches are written past them: that saves reading each line first (measured: a quarter off
+// a copy and an addition). It takes whole, aligned vectors, and a nest that waits for memory: one that computes much or
+// reads kept values has its lines ready in time, and is slower with it. Null where no store can.
+Value* Nest::streaming_condition(unsigned lanes) {
+  Value* all = nullptr;
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    if (!reach_[i].buffers.empty() || cost_of(tasks_[i].value, c_.planner.kept()) > streaming_cost) return nullptr;
+  }
+  for (const Task& t : tasks_) {
+    if (t.kind != Task::Kind::store || t.op->id != ir::OpId::store || !t.masks.empty()) continue;
+    const ir::Type& type = t.value->type;
+    const ViewArgument& view = c_.view(t.op->operands[0]);
+    const unsigned bytes = lanes * Context::element_bytes(type);
+    if (c_.machine.streaming_bytes == 0 || bytes < 32 || (view.facts.unit_stride >> vector_axis_ & 1) == 0) continue;
+    Value* size = c_.i64(Context::element_bytes(type));
+    for (Value* extent : view.extents) size = c_.b.CreateMul(size, extent);
+    body_ = {lanes, range_of(vector_axis_).lo, nullptr, 0, false};
+    Value* address = c_.b.CreatePtrToInt(view_place(*t.op, identity_map(space_.rank)).address, c_.b.getInt64Ty());
+    Value* holds = c_.b.CreateICmpEQ(c_.b.CreateAnd(address, c_.i64(bytes - 1)), c_.i64(0));
+    holds = c_.b.CreateAnd(holds, c_.b.CreateICmpUGE(size, c_.i64(c_.machine.streaming_bytes)));
+    all = all == nullptr ? holds : c_.b.CreateAnd(all, holds);
+  }
+  if (all != nullptr) c_.has_streams = true;
+  return all;
+}
+
+void Nest::emit_bodies(unsigned lanes, int copies, Value* first, Value* active, bool streams) {
   for (int u = 0; u < copies; ++u) {
     Value* base = u == 0 ? first : c_.b.CreateAdd(first, c_.i64(static_cast<std::int64_t>(lanes) * u));
-    body_ = {lanes, base, active, u};
+    body_ = {lanes, base, active, u, streams};
     index_[static_cast<std::size_t>(vector_axis_)] = base;
     emit_tasks();
   }
@@ -326,7 +381,7 @@ void Nest::emit_column_chunk(unsigned lanes, int copies, Value* first, Value* ac
   emit_loop(c_, r.lo, r.hi, 1, [&](Value* k) {
     index_[static_cast<std::size_t>(inner_axis_)] = k;
     for (int u = 0; u < copies; ++u) {
-      body_ = {lanes, copy_bases_[static_cast<std::size_t>(u)], active, u};
+      body_ = {lanes, copy_bases_[static_cast<std::size_t>(u)], active, u, false};
       index_[static_cast<std::size_t>(vector_axis_)] = body_.base;
       emit_tasks();
     }

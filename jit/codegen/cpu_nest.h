@@ -29,6 +29,7 @@ class Nest {
     llvm::Value* base = nullptr;    // the vector axis' index of lane 0
     llvm::Value* active = nullptr;  // lanes that take part; null: all
     int copy = 0;                   // which of the unrolled ones
+    bool streams = false;           // whole vectors are stored past the caches
   };
   struct Range {
     llvm::Value *lo = nullptr, *hi = nullptr;
@@ -56,7 +57,9 @@ class Nest {
   void emit_vectors();
   void emit_columns();
   void emit_column_chunk(unsigned lanes, int copies, llvm::Value* first, llvm::Value* active);
-  void emit_bodies(unsigned lanes, int copies, llvm::Value* first, llvm::Value* active);
+  llvm::Value* emit_whole_vectors(const Range& r, unsigned lanes, std::int64_t step);
+  llvm::Value* streaming_condition(unsigned lanes);
+  void emit_bodies(unsigned lanes, int copies, llvm::Value* first, llvm::Value* active, bool streams = false);
   void emit_tasks();
   void open_level();
   void close_level(std::size_t level);
@@ -90,7 +93,7 @@ class Nest {
   llvm::Value* view_row(const ir::Op& op, const AxisMap& m, std::size_t level);
   Place buffer_place(const Buffer& buffer, const AxisMap& m, const ir::Type& shape);
   Point load_from(const Place& p, const ir::Type& t, Point mask, std::uint64_t pad);
-  void store_to(const Place& p, const ir::Type& t, Point value, Point mask);
+  void store_to(const Place& p, const ir::Type& t, Point value, Point mask, bool is_view = false);
   Point emit_load(const ir::Op& op, const AxisMap& m);
   Point emit_load_ptr(const ir::Op& op, const AxisMap& m);
   Point load_buffer(const ir::Value* v, const AxisMap& m, const ir::Type& shape);

@@ -258,7 +258,7 @@ void Nest::finish_columns(unsigned lanes, int copies, Value* active) {
     const ir::Type& type = t.op->results[0]->type;
     for (int u = 0; u < copies; ++u) {
       const auto copy = static_cast<std::size_t>(u);
-      body_ = {lanes, copy_bases_[copy], active, u};
+      body_ = {lanes, copy_bases_[copy], active, u, false};
       const Best best = lanes == 0 ? load_best(a.total, a.total_index) : load_best(a.values[copy], a.indices[copy]);
       store_to(buffer_place(buffers_[i], result_map(t), type), type, {result_of(t, best), lanes != 0}, {});
     }
