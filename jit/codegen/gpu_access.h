@@ -76,6 +76,11 @@ class BlockAccess {
   // The registers of the vector with first register r, in the order of memory.
   std::vector<int> group(int r) const;
   bool leads_group(int r) const;
+  // The vector that register r belongs to.
+  std::vector<int> group_with(int r) const {
+    for (int bit : vectors_.registers) r &= ~(1 << bit);
+    return group(r);
+  }
 
  private:
   llvm::Value* uniform_address();

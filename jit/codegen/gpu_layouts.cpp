@@ -141,6 +141,21 @@ std::optional<Layout> operand_layout(const Op& op, const Layout& result) {
   }
 }
 
+int relabelled_register(const Op& op, const Layout& result, int r) {
+  if (op.id != OpId::broadcast) return r;
+  // Bits along axes that the operand does not have are left out, as Layout::collapse does.
+  std::uint64_t kept = 0;
+  for (int a = 0; a < result.rank(); ++a) {
+    if (op.operands[0]->type.extents[static_cast<std::size_t>(a)] != 1) kept |= result.axis_mask(a);
+  }
+  int source = 0, next = 0;
+  for (int i = 0; i < result.bits(ir::Place4::reg); ++i) {
+    if ((result.bases(ir::Place4::reg)[static_cast<std::size_t>(i)] & kept) == 0) continue;
+    source |= (r >> i & 1) << next++;
+  }
+  return source;
+}
+
 std::optional<Layout> result_layout(const Op& op, const Layout& operand) {
   switch (op.id) {
     case OpId::trans: {

@@ -34,5 +34,7 @@ std::optional<ir::Layout> operand_layout(const ir::Op& op, const ir::Layout& res
 std::optional<ir::Layout> result_layout(const ir::Op& op, const ir::Layout& operand);
 // trans, expand_dims, broadcast, reshape of whole powers of two: the result's registers are the operand's.
 bool is_relabelling(const ir::Op& op);
+// The operand's register, in operand_layout(op, result), that register r of the result is.
+int relabelled_register(const ir::Op& op, const ir::Layout& result, int r);
 
 }  // namespace tileweave::codegen

@@ -140,22 +140,24 @@ void GpuLowering::lower_elementwise(const Op& op) {
   const ir::Layout& l = layout_of(result);
   std::vector<const Regs*> operands;
   for (const Value* x : op.operands) operands.push_back(&get(x, l));
-  const Dtype from = op.operands[op.id == OpId::where ? 1 : 0]->type.elem;
   Regs regs(operands[0]->size(), nullptr);
   for (std::size_t r = 0; r < regs.size(); ++r) {
     std::vector<llvm::Value*> lane;
     for (const Regs* x : operands) lane.push_back((*x)[r]);
     if (lane[0] == nullptr) continue;
-    if (op.id == OpId::convert) {
-      regs[r] = c.elements.convert(lane[0], from, result->type.elem, op.attrs.get_int(ir::AttrKey::saturate) != 0);
-    } else if (op.id == OpId::bitcast) {
-      regs[r] = c.elements.bitcast(lane[0], from, result->type.elem);
-    } else {
-      regs[r] = c.elements.op(op.id, from, lane);
-    }
+    regs[r] = elementwise_lane(op, lane);
     c.split_long_block();
   }
   set(result, std::move(regs));
+}
+
+llvm::Value* GpuLowering::elementwise_lane(const Op& op, const std::vector<llvm::Value*>& lane) {
+  const Dtype from = op.operands[op.id == OpId::where ? 1 : 0]->type.elem;
+  if (op.id == OpId::convert) {
+    return c.elements.convert(lane[0], from, op.results[0]->type.elem, op.attrs.get_int(ir::AttrKey::saturate) != 0);
+  }
+  if (op.id == OpId::bitcast) return c.elements.bitcast(lane[0], from, op.results[0]->type.elem);
+  return c.elements.op(op.id, from, lane);
 }
 
 void GpuLowering::lower_op(const Op& op) {
@@ -165,6 +167,8 @@ void GpuLowering::lower_op(const Op& op) {
     return;
   }
   c.enter_op(op);
+  if (!op.regions.empty()) emit_deferred();
+  if (defer(op)) return;
   if (ir::is_elementwise(op.id)) return lower_elementwise(op);
   const auto axis = static_cast<std::size_t>(op.attrs.get_int(ir::AttrKey::axis));
   switch (op.id) {

@@ -129,30 +129,27 @@ bool same_in_group(const Regs* mask, const std::vector<int>& group) {
 
 }  // namespace
 
-Regs GpuLowering::emit_load(const Op& op, BlockAccess& a, Version v, const Regs* mask) {
+void GpuLowering::emit_load_of(const Op& op, BlockAccess& a, Version v, const Regs* mask, int r, Regs& regs) {
   const ViewSlots& view = views_.at(op.operands[0]);
   const CacheHint hint = view.is_const && !view.facts.may_alias ? CacheHint::read_only : CacheHint::none;
   const auto pad_bits = static_cast<std::uint64_t>(op.attrs.get_int(ir::AttrKey::pad));
   llvm::Constant* pad = pad_bits == 0 ? nullptr : c.elements.constant_bits(view.elem, pad_bits);
+  std::vector<int> group = a.group_with(r);
+  if (v == Version::generic || !same_in_group(mask, group)) group = {r};
+  // A load whose predicate is false gives 0, which is the usual pad.
+  llvm::Value* p = predicate_of(a, v, group[0], mask);
+  const std::vector<llvm::Value*> values = a.load(group[0], static_cast<int>(group.size()), p, hint);
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    regs[static_cast<std::size_t>(group[i])] =
+        pad == nullptr || p == nullptr ? values[i] : c.b.CreateSelect(p, values[i], pad);
+  }
+  c.split_long_block();
+}
+
+Regs GpuLowering::emit_load(const Op& op, BlockAccess& a, Version v, const Regs* mask) {
   Regs regs(static_cast<std::size_t>(a.frame().registers()), nullptr);
-  const auto take = [&](const std::vector<int>& group) {
-    // A load whose predicate is false gives 0, which is the usual pad.
-    llvm::Value* p = predicate_of(a, v, group[0], mask);
-    const std::vector<llvm::Value*> values = a.load(group[0], static_cast<int>(group.size()), p, hint);
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      regs[static_cast<std::size_t>(group[i])] =
-          pad == nullptr || p == nullptr ? values[i] : c.b.CreateSelect(p, values[i], pad);
-    }
-  };
   for (int r = 0; r < a.frame().registers(); ++r) {
-    if (!a.frame().is_live(r) || regs[static_cast<std::size_t>(r)] != nullptr) continue;
-    const std::vector<int> group = a.group(r);
-    if (v != Version::generic && a.leads_group(r) && same_in_group(mask, group)) {
-      take(group);
-    } else {
-      take({r});
-    }
-    c.split_long_block();
+    if (a.frame().is_live(r) && regs[static_cast<std::size_t>(r)] == nullptr) emit_load_of(op, a, v, mask, r, regs);
   }
   return regs;
 }
@@ -164,31 +161,26 @@ void GpuLowering::lower_load(const Op& op) {
   BlockAccess a = access_of(op, l);
   llvm::Value* decide = nullptr;
   const Version v = version_of(op, a, decide);
+  if (decide == nullptr && mask == nullptr && defer_load(op, a)) return;
   if (decide == nullptr) return set(op.results[0], emit_load(op, a, v, mask));
   a.prepare();
   set(op.results[0], in_two_versions(decide, [&](Version each) { return emit_load(op, a, each, mask); }));
 }
 
-void GpuLowering::emit_store(BlockAccess& a, Version v, const Regs& values, const Regs* mask) {
+void GpuLowering::emit_store(BlockAccess& a, Version v, const Value* value, const Regs* mask) {
   const Layout& l = a.frame().layout();
   llvm::Value* first = c.is_first(l.free_mask(ir::Place4::lane), l.free_mask(ir::Place4::warp));
-  std::vector<bool> done(values.size(), false);
-  const auto give = [&](const std::vector<int>& group) {
-    std::vector<llvm::Value*> taken;
-    for (int r : group) {
-      taken.push_back(values[static_cast<std::size_t>(r)]);
-      done[static_cast<std::size_t>(r)] = true;
-    }
-    a.store(group[0], taken, c.both(first, predicate_of(a, v, group[0], mask)));
-  };
+  std::vector<bool> done(static_cast<std::size_t>(a.frame().registers()), false);
   for (int r = 0; r < a.frame().registers(); ++r) {
     if (!a.frame().is_live(r) || done[static_cast<std::size_t>(r)]) continue;
-    const std::vector<int> group = a.group(r);
-    if (v != Version::generic && a.leads_group(r) && same_in_group(mask, group)) {
-      give(group);
-    } else {
-      give({r});
+    std::vector<int> group = a.group_with(r);
+    if (v == Version::generic || !same_in_group(mask, group)) group = {r};
+    std::vector<llvm::Value*> taken;
+    for (int k : group) {
+      taken.push_back(element(value, l, k));
+      done[static_cast<std::size_t>(k)] = true;
     }
+    a.store(group[0], taken, c.both(first, predicate_of(a, v, group[0], mask)));
     c.split_long_block();
   }
 }
@@ -196,16 +188,19 @@ void GpuLowering::emit_store(BlockAccess& a, Version v, const Regs& values, cons
 void GpuLowering::lower_store(const Op& op) {
   const Value* value = op.operands[1 + rank_of(op)];
   const Layout& l = layout_of(value);
-  const Regs& values = get(value, l);
   const Regs* mask = is_masked(op) ? &get(op.operands[2 + rank_of(op)], l) : nullptr;
-  order_.before(global_access(op, true), scratch_);
+  const GlobalAccess access = global_access(op, true);
+  // Where the store has to wait for other threads, so has what it stores: that may load.
+  if (order_.conflicts(access)) get(value, l);
+  order_.before(access, scratch_);
   BlockAccess a = access_of(op, l);
   llvm::Value* decide = nullptr;
   const Version v = version_of(op, a, decide);
-  if (decide == nullptr) return emit_store(a, v, values, mask);
+  if (decide == nullptr) return emit_store(a, v, value, mask);
+  get(value, l);
   a.prepare();
   in_two_versions(decide, [&](Version each) {
-    emit_store(a, each, values, mask);
+    emit_store(a, each, value, mask);
     return Regs{};
   });
 }

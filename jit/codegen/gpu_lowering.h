@@ -6,6 +6,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -27,6 +28,9 @@ using Regs = std::vector<llvm::Value*>;
 struct Reduction;
 
 class GpuLowering {
+  // A value in a layout, by the layout's bases.
+  using Key = std::pair<const ir::Value*, std::vector<std::uint64_t>>;
+
  public:
   GpuLowering(const ir::Function& f, const Target& target, llvm::LLVMContext& context, std::string entry);
   LoweredKernel run();
@@ -58,8 +62,10 @@ class GpuLowering {
   Regs inside_regs(const ir::Op& op, const ir::Layout& l);
   void lower_load(const ir::Op& op);
   Regs emit_load(const ir::Op& op, BlockAccess& a, Version v, const Regs* mask);
+  // The registers of the access that `r` belongs to, into `regs`.
+  void emit_load_of(const ir::Op& op, BlockAccess& a, Version v, const Regs* mask, int r, Regs& regs);
   void lower_store(const ir::Op& op);
-  void emit_store(BlockAccess& a, Version v, const Regs& values, const Regs* mask);
+  void emit_store(BlockAccess& a, Version v, const ir::Value* value, const Regs* mask);
   // The predicate of an element, or of the vector that it leads; null where it is always true.
   llvm::Value* predicate_of(BlockAccess& a, Version v, int r, const Regs* mask);
   // Runs `emit` for full and for generic, each under `decide`, and joins what they give.
@@ -103,7 +109,22 @@ class GpuLowering {
   // Nothing where `v` has to be converted from the registers it is held in.
   std::optional<Regs> make_again(const ir::Value* v, const ir::Layout& l);
   void open_scope() { scopes_.emplace_back(); }
-  void close_scope() { scopes_.pop_back(); }
+  void close_scope();
+
+  // --- deferred values (gpu_deferred.cpp): element-wise ops and read-only loads are emitted where a register of theirs
+  // is first asked for. A store or a reduction asks register by register, so a chain is emitted that way round: what
+  // lives at once is one element's temporaries, not a tile's.
+  // One register of `v` in layout `l`.
+  llvm::Value* element(const ir::Value* v, const ir::Layout& l, int r);
+  llvm::Value* make_element(const ir::Value* v, const ir::Layout& l, int r);
+  llvm::Value* elementwise_lane(const ir::Op& op, const std::vector<llvm::Value*>& lane);
+  bool defer(const ir::Op& op);
+  bool defer_load(const ir::Op& op, const BlockAccess& a);
+  void defer_value(const ir::Value* v, int chain);
+  bool is_deferred(const ir::Value* v) const { return deferred_.contains(v); }
+  llvm::Value* find_register(const Key& k, int r) const;
+  // Before code that is not always run: what it may ask for is emitted now.
+  void emit_deferred();
 
   // --- layout conversions (gpu_convert.cpp)
   Regs convert_layout(const Regs& from, const ir::Layout& source, const ir::Layout& target, const ir::TileShape& shape,
@@ -131,9 +152,15 @@ class GpuLowering {
   std::unordered_map<const ir::Op*, int> checked_;
   std::vector<const ir::Op*> checked_order_;
 
-  using Key = std::pair<const ir::Value*, std::vector<std::uint64_t>>;
   static Key key(const ir::Value* v, const ir::Layout& l);
-  std::vector<std::map<Key, Regs>> scopes_;
+  struct Scope {
+    std::map<Key, Regs> held;
+    std::map<Key, Regs> some;  // registers of deferred values that have been asked for
+    std::vector<const ir::Value*> deferred;
+  };
+  std::vector<Scope> scopes_;
+  std::unordered_map<const ir::Value*, int> deferred_;  // with the length of the chain that ends there
+  std::unordered_map<const ir::Value*, std::unique_ptr<BlockAccess>> deferred_loads_;
 };
 
 }  // namespace tileweave::codegen

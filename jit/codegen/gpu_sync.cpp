@@ -48,10 +48,12 @@ void SharedScratch::barrier() {
 
 void SharedScratch::forget() { unknown_ = true; }
 
+bool GlobalOrder::conflicts(const GlobalAccess& access) const {
+  return std::any_of(pending_.begin(), pending_.end(), [&](const GlobalAccess& p) { return conflict(p, access); });
+}
+
 void GlobalOrder::before(const GlobalAccess& access, SharedScratch& scratch) {
-  const bool wait =
-      std::any_of(pending_.begin(), pending_.end(), [&](const GlobalAccess& p) { return conflict(p, access); });
-  if (wait) {
+  if (conflicts(access)) {
     scratch.barrier();
     pending_.clear();
   }

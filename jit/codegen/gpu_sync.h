@@ -48,6 +48,7 @@ struct GlobalAccess {
 class GlobalOrder {
  public:
   void before(const GlobalAccess& access, SharedScratch& scratch);
+  bool conflicts(const GlobalAccess& access) const;
   // What a loop's or a branch's body may have left pending.
   void assume(std::vector<GlobalAccess> accesses);
   void clear() { pending_.clear(); }

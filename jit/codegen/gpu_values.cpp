@@ -23,7 +23,7 @@ GpuLowering::Key GpuLowering::key(const Value* v, const Layout& l) {
   return {v, std::move(words)};
 }
 
-void GpuLowering::set(const Value* v, const Layout& l, Regs regs) { scopes_.back()[key(v, l)] = std::move(regs); }
+void GpuLowering::set(const Value* v, const Layout& l, Regs regs) { scopes_.back().held[key(v, l)] = std::move(regs); }
 
 llvm::Type* GpuLowering::register_type(const Value* v) {
   return v->type.is_pointer() ? c.b.getInt64Ty() : c.elements.register_type(v->type.elem);
@@ -37,19 +37,26 @@ void GpuLowering::define(const Value* v, const Layout& l, const Regs& regs) {
 const Regs* GpuLowering::find(const Value* v, const Layout& l) const {
   const Key k = key(v, l);
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-    const auto at = scope->find(k);
-    if (at != scope->end()) return &at->second;
+    const auto at = scope->held.find(k);
+    if (at != scope->held.end()) return &at->second;
   }
   return nullptr;
 }
 
 const Regs& GpuLowering::get(const Value* v, const Layout& l) {
   if (const Regs* held = find(v, l)) return *held;
-  if (auto again = make_again(v, l)) {
+  const Layout& source = layout_of(v);
+  if (is_deferred(v) && l == source) {
+    Regs regs(static_cast<std::size_t>(l.registers()), nullptr);
+    const ir::TileShape shape = shape_of(v->type);
+    for (int r = 0; r < l.registers(); ++r) {
+      if (shape.is_live(l, r)) regs[static_cast<std::size_t>(r)] = element(v, l, r);
+    }
+    set(v, l, std::move(regs));
+  } else if (auto again = make_again(v, l)) {
     set(v, l, std::move(*again));
   } else {
-    const Layout& source = layout_of(v);
-    const Regs* held = find(v, source);
+    const Regs* held = is_deferred(v) ? &get(v, source) : find(v, source);
     if (held == nullptr) throw_internal_error(std::source_location::current(), "a value is used before it is lowered");
     set(v, l, convert_layout(*held, source, l, shape_of(v->type), register_type(v)));
   }
@@ -77,27 +84,12 @@ std::optional<Regs> GpuLowering::make_again(const Value* v, const Layout& l) {
     const auto from = operand_layout(op, l);
     if (!from) return std::nullopt;
     const Regs& held = get(op.operands[0], *from);
-    // A register of the result is the operand's register with the same bits, those along broadcast axes left out.
-    std::vector<int> bit_of(static_cast<std::size_t>(l.bits(ir::Place4::reg)), -1);
-    int next = 0;
-    for (int i = 0; i < l.bits(ir::Place4::reg); ++i) {
-      std::uint64_t base = l.bases(ir::Place4::reg)[static_cast<std::size_t>(i)];
-      if (op.id == OpId::broadcast) {
-        for (int a = 0; a < l.rank(); ++a) {
-          if (from->axis_bits(a) == 0) base &= ~l.axis_mask(a);
-        }
-      }
-      if (base != 0) bit_of[static_cast<std::size_t>(i)] = next++;
-    }
     Regs regs(static_cast<std::size_t>(l.registers()), nullptr);
     const ir::TileShape shape = shape_of(v->type);
     for (int r = 0; r < l.registers(); ++r) {
-      if (!shape.is_live(l, r)) continue;
-      std::size_t source = 0;
-      for (std::size_t i = 0; i < bit_of.size(); ++i) {
-        if ((r >> i & 1) != 0 && bit_of[i] >= 0) source |= std::size_t{1} << bit_of[i];
+      if (shape.is_live(l, r)) {
+        regs[static_cast<std::size_t>(r)] = held[static_cast<std::size_t>(relabelled_register(op, l, r))];
       }
-      regs[static_cast<std::size_t>(r)] = held[source];
     }
     return regs;
   }
