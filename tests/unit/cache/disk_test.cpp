@@ -304,6 +304,17 @@ TEST_CASE("cache sweep: the least recently used go first, down to four fifths; o
   for (std::uint64_t i = 0; i < 10; ++i) CHECK(store->get(test_key(i)).has_value() == (i > 2));
 }
 
+// Asks without taking the lock, which could turn the one waiting away.
+bool is_locked(const std::string& locks, std::uint64_t byte) {
+  const File file(::open(locks.c_str(), O_RDWR | O_CLOEXEC));
+  struct flock question = {};
+  question.l_type = F_WRLCK;
+  question.l_start = static_cast<off_t>(byte);
+  question.l_len = 1;
+  REQUIRE(::fcntl(file.get(), F_OFD_GETLK, &question) == 0);
+  return question.l_type != F_UNLCK;
+}
+
 TEST_CASE("cache sweep: one at a time; one may wait for it, which covers all who come after, so these leave") {
   Rig rig;
   rig.options.max_bytes = 0;
@@ -316,7 +327,7 @@ TEST_CASE("cache sweep: one at a time; one may wait for it, which covers all who
     const auto running = store->lock_file();  // another process sweeps
     REQUIRE(running->try_lock(sweep_byte) == LockFile::Outcome::held);
     waiter = std::thread([&] { waited = sweep_alone(version, rules_for_cap(1), 0600); });
-    while (store->lock_file()->try_lock(next_sweep_byte) != LockFile::Outcome::busy) std::this_thread::yield();
+    while (!is_locked(rig.options.root + "/v1/locks", next_sweep_byte)) std::this_thread::yield();
     CHECK_FALSE(sweep_alone(version, rules_for_cap(1), 0600));  // the waiter will see what this caller stored
     CHECK(entries_below(rig.options.root).size() == 5);
   }
