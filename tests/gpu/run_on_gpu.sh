@@ -8,7 +8,7 @@ mkdir -p "$results"
 export LD_LIBRARY_PATH=$bundle/lib:${LD_LIBRARY_PATH:-}
 export TILEWEAVE_DEVICE=cuda TILEWEAVE_CACHE_DIR=$results/cache
 failed=0
-for program in "$bundle"/bin/0* "$bundle"/bin/surface_*; do
+for program in "$bundle"/bin/0* "$bundle"/bin/surface_* "$bundle"/bin/tileweave_run; do
   [ -x "$program" ] || continue
   if timeout 120 "$program" >"$results/$(basename "$program").log" 2>&1; then
     echo "pass $(tail -n 1 "$results/$(basename "$program").log")"
