@@ -55,16 +55,17 @@ V erfc(const V& x) {
   const V a = at_most(P::abs(x), 10.1875);
   const V s = a * a;
   // erfc(a) exp(a^2): near zero p(a - 0.8125), far from it p(1/a) / a.
-  const V near =
-      polynomial(a - c(0.8125), 0x1.f0724p-2, -0x1.5cbc2ep-2, 0x1.aa32d6p-3, -0x1.d43df4p-4, 0x1.d7e59p-5,
-                 -0x1.ba923p-6, 0x1.872e5p-7, -0x1.41e622p-8, 0x1.dccf8cp-10, -0x1.be7bf2p-11, 0x1.ceea34p-12);
+  const V z = a - c(0.8125), center = c(0x1.f0724p-2);
+  const V near_tail = polynomial(z, -0x1.5cbc2ep-2, 0x1.aa32d6p-3, -0x1.d43df4p-4, 0x1.d7e59p-5, -0x1.ba923p-6,
+                                 0x1.872e5p-7, -0x1.41e622p-8, 0x1.dccf8cp-10, -0x1.be7bf2p-11, 0x1.ceea34p-12);
+  const V near = P::fma(z, near_tail, center), near_lost = P::fma(z, near_tail, center - near);
   const V inverse = c(1.0) / a;
   const V tail = polynomial(inverse, -0x1.5a4848p-12, -0x1.1b6b92p-2, -0x1.800be6p-5, 0x1.56169ep-1, -0x1.7cb108p-1,
                             -0x1.39ebc6p-5, 0x1.9abc24p-1, -0x1.6f89bcp-1, 0x1.bda97ep-3);
   const V p = P::fma(inverse, tail, c(0x1.20de96p-1)), p_lost = P::fma(inverse, tail, c(0x1.20de96p-1) - p);
   const V far = p * inverse, far_lost = (P::fma(-far, a, p) + p_lost) * inverse;
   const auto is_near = a < c(1.4375);
-  const V factor = P::select(is_near, near, far), factor_lost = P::select(is_near, c(0.0), far_lost);
+  const V factor = P::select(is_near, near, far), factor_lost = P::select(is_near, near_lost, far_lost);
   const V scaled = times_exp_of_minus(factor, factor_lost, s, P::fma(a, a, -s), 1.0);
   // The last product is the one that may round into the denormals.
   return P::select(x < c(0.0), P::fma(scaled, c(-0x1p-64), c(2.0)), scaled * c(0x1p-64));
