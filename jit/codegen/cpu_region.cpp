@@ -1,8 +1,7 @@
 // Regions and control flow on the CPU: the steps of a plan in order; loops carry tiles in scratch buffers and scalars
 // in slots that become registers.
-#include <source_location>
+#include <span>
 
-#include "tileweave/jit/base/error.h"
 #include "tileweave/jit/codegen/cpu_context.h"
 
 namespace tileweave::codegen::cpu {

@@ -129,7 +129,6 @@ class FmodFunction {
   llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(b_.getContext(), name, function_); }
 
   void emit() {
-    // A caller's attributes (the CPU's features) are copied by the back end's last step: see set_function_attributes.
     llvm::BasicBlock *entry = block("entry"), *numbers = block("numbers"), *divide = block("divide");
     llvm::BasicBlock *no_result = block("nan"), *unchanged = block("unchanged");
     Value *x = function_->getArg(0), *y = function_->getArg(1);
