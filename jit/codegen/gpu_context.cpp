@@ -7,7 +7,7 @@
 namespace tileweave::codegen {
 namespace {
 
-constexpr std::size_t long_block = 1500;
+constexpr std::size_t long_block = 1000;
 
 llvm::Function* make_kernel(llvm::Module& m, const ir::Function& f, const std::string& entry) {
   std::size_t slots = 3;
@@ -68,7 +68,8 @@ llvm::Value* GpuContext::lane() { return cached(lane_, PrimitiveId::lane_id); }
 llvm::Value* GpuContext::warp() { return cached(warp_, PrimitiveId::warp_id); }
 
 void GpuContext::split_long_block() {
-  if (b.GetInsertBlock()->size() < long_block) return;
+  // Counting a block's instructions walks over them, so it is done now and then.
+  if (++asked_ % 16 != 0 || b.GetInsertBlock()->size() < long_block) return;
   llvm::BasicBlock* next = new_block("part");
   // A grid extent is never negative, which no pass knows; each split asks a different question, so that the answer to
   // one does not give the others.

@@ -73,7 +73,7 @@ class GpuContext {
   llvm::Value *thread_ = nullptr, *lane_ = nullptr, *warp_ = nullptr;
   std::map<std::vector<std::uint64_t>, llvm::Value*> thread_parts_;
   int site_ = 0;
-  int splits_ = 0;
+  int splits_ = 0, asked_ = 0;
 
  public:
   // Ends the prologue: everything after goes to a block of its own.

@@ -23,6 +23,7 @@ using ir::Value;
 
 constexpr int max_warps = 32;
 constexpr std::int64_t access_bytes = 16;
+constexpr std::int64_t largest_conversion_bytes = 64 * 1024;  // fits every target, with room for a second block
 
 bool is_distributed(const Value* v) { return !v->type.is_view() && v->type.rank > 0; }
 
@@ -190,6 +191,8 @@ class LayoutSpreader {
     for_each_op(f_.body(), [&](const Op& op) { collect(op); });
     std::stable_sort(seeds_.begin(), seeds_.end(),
                      [](const Seed& a, const Seed& b) { return a.priority > b.priority; });
+    assign_largest_blocks();
+    spread();
     for (const Seed& s : seeds_) {
       if (assign(s.tile, seed_layout(s))) spread();
     }
@@ -228,6 +231,18 @@ class LayoutSpreader {
   }
   void note(const Value* v) {
     if (is_distributed(v)) values_.push_back(v);
+  }
+
+  // The largest blocks all move as memory likes it: where one is transposed on the way, a pass through shared memory
+  // costs less than a scattered access. Tiles that shared memory cannot hold follow the first of them.
+  void assign_largest_blocks() {
+    if (seeds_.empty()) return;
+    const std::int64_t most = seeds_[0].tile->type.elements();
+    if (most * widest_.at(most) > largest_conversion_bytes) return;
+    for (const Seed& s : seeds_) {
+      const bool block = s.op->id == OpId::load || s.op->id == OpId::store;
+      if (block && s.tile->type.elements() == most) assign(s.tile, seed_layout(s));
+    }
   }
 
   Layout seed_layout(const Seed& s) const {
