@@ -14,9 +14,8 @@ sources = [p.read_text() for d in ("samples", "tests/surface") for p in sorted((
 
 
 def squeeze(code):
-    """Without indentation, blank lines and comments."""
-    lines = [re.sub(r"\s*//.*$", "", line).strip() for line in code.splitlines()]
-    return "\n".join(line for line in lines if line)
+    """Without white space and comments."""
+    return re.sub(r"\s+", "", re.sub(r"//.*", "", code))
 
 
 squeezed = [squeeze(s) for s in sources]
@@ -27,7 +26,7 @@ for page in pages:
     for block in re.findall(r"```cpp\n(.*?)```", text, re.S):
         if not any(squeeze(block) in s for s in squeezed):
             wrong.append(f"{page.name}: this example stands in no sample:\n{block}")
-    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+    for target in re.findall(r"\]\(([^)#:]+)\)", re.sub(r"```.*?```", "", text, flags=re.S)):
         if not (page.parent / target).exists():
             wrong.append(f"{page.name}: links to {target}, which does not exist")
 printed = subprocess.run([program, "reference"], check=True, capture_output=True, text=True).stdout
