@@ -299,6 +299,7 @@ bool BlockAccess::leads_group(int r) const {
 }
 
 std::vector<llvm::Value*> BlockAccess::load(int r, int elements, llvm::Value* predicate, CacheHint hint) {
+  c_.enter_op(*block_.op);
   const AccessType t = access_type(c_, bytes_ * elements);
   llvm::Value* word = c_.call(
       PrimitiveId::global_load, t.element,
@@ -310,6 +311,7 @@ std::vector<llvm::Value*> BlockAccess::load(int r, int elements, llvm::Value* pr
 }
 
 void BlockAccess::store(int r, const std::vector<llvm::Value*>& values, llvm::Value* predicate) {
+  c_.enter_op(*block_.op);
   std::vector<llvm::Value*> memory;
   for (llvm::Value* v : values) memory.push_back(c_.elements.to_memory(v, block_.view->elem));
   llvm::Value* word = pack_elements(c_, memory, bytes_);

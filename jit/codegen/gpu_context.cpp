@@ -39,6 +39,33 @@ GpuContext::GpuContext(const ir::Function& function, llvm::LLVMContext& c, Eleme
   b.SetInsertPoint(exit);
   b.CreateRetVoid();
   b.SetInsertPoint(prologue_);
+  if (f.options.debug > 0) begin_lines();
+}
+
+// Lines only: directives, no DWARF.
+void GpuContext::begin_lines() {
+  lines_ = std::make_unique<llvm::DIBuilder>(*module);
+  llvm::DIFile* file = lines_->createFile(f.place.known() ? f.place.file : "tileweave", "");
+  lines_->createCompileUnit(llvm::dwarf::DW_LANG_C_plus_plus, file, "tileweave", true, "", 0, "",
+                            llvm::DICompileUnit::DebugDirectivesOnly);
+  auto* type = lines_->createSubroutineType(lines_->getOrCreateTypeArray({}));
+  subprogram_ = lines_->createFunction(file, f.name, kernel->getName(), file, f.place.line, type, f.place.line,
+                                       llvm::DINode::FlagZero, llvm::DISubprogram::SPFlagDefinition);
+  kernel->setSubprogram(subprogram_);
+  module->addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
+}
+
+void GpuContext::set_line(const Place& place) {
+  if (lines_ == nullptr || !place.known()) return;
+  llvm::DIScope* scope = subprogram_;
+  if (subprogram_->getFilename() != place.file) {
+    scope = lines_->createLexicalBlockFile(subprogram_, lines_->createFile(place.file, ""));
+  }
+  b.SetCurrentDebugLocation(llvm::DILocation::get(llvm, place.line, place.column, scope));
+}
+
+void GpuContext::end_lines() {
+  if (lines_ != nullptr) lines_->finalize();
 }
 
 void GpuContext::end_prologue() {
@@ -57,7 +84,10 @@ llvm::Value* GpuContext::call(PrimitiveId id, Element element, std::initializer_
   return b.CreateCall(callee, llvm::ArrayRef<llvm::Value*>(arguments.begin(), arguments.size()));
 }
 
-void GpuContext::enter_op(const ir::Op& op) { site_ = sites.add(op.place); }
+void GpuContext::enter_op(const ir::Op& op) {
+  site_ = sites.add(op.place);
+  set_line(op.place);
+}
 
 llvm::Value* GpuContext::cached(llvm::Value*& slot, PrimitiveId id) {
   if (slot == nullptr) slot = prologue().CreateCall(declare_primitive(*module, id));

@@ -2,6 +2,7 @@
 // calls of primitives. Nothing here or above knows whether the primitives become PTX or run on the host.
 #pragma once
 
+#include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
@@ -32,6 +33,7 @@ class GpuContext {
   // The `site` argument of the op that is being lowered.
   llvm::Value* site() { return i32(site_); }
   void enter_op(const ir::Op& op);
+  void set_line(const Place& place);
 
   // x and y, where null stands for true.
   llvm::Value* both(llvm::Value* x, llvm::Value* y) {
@@ -72,12 +74,18 @@ class GpuContext {
   llvm::BasicBlock* prologue_;
   llvm::Value *thread_ = nullptr, *lane_ = nullptr, *warp_ = nullptr;
   std::map<std::vector<std::uint64_t>, llvm::Value*> thread_parts_;
+  // Source lines (Options::debug): `.loc` directives in PTX, which profilers and cuda-gdb show.
+  void begin_lines();
+  std::unique_ptr<llvm::DIBuilder> lines_;
+  llvm::DISubprogram* subprogram_ = nullptr;
   int site_ = 0;
   int splits_ = 0, asked_ = 0;
 
  public:
   // Ends the prologue: everything after goes to a block of its own.
   void end_prologue();
+  // After the last op: what LLVM needs to know before it reads the lines.
+  void end_lines();
 };
 
 }  // namespace tileweave::codegen

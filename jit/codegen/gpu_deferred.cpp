@@ -98,7 +98,6 @@ llvm::Value* GpuLowering::make_element(const Value* v, const Layout& l, int r) {
   if (!is_deferred(v) || layout_of(v) != l) return get(v, l)[static_cast<std::size_t>(r)];
   const Op& op = *v->def;
   if (op.id == OpId::load) {
-    c.enter_op(op);
     BlockAccess& a = *deferred_loads_.at(v);
     llvm::Value* decide = nullptr;
     Regs& some = scopes_.back().some[key(v, l)];
@@ -108,6 +107,7 @@ llvm::Value* GpuLowering::make_element(const Value* v, const Layout& l, int r) {
   }
   std::vector<llvm::Value*> lane;
   for (const Value* x : op.operands) lane.push_back(element(x, l, r));
+  c.set_line(op.place);
   c.split_long_block();
   return elementwise_lane(op, lane);
 }

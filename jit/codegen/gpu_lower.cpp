@@ -56,6 +56,7 @@ LoweredKernel GpuLowering::run() {
   lower_versions();
   close_scope();
   c.sites.attach(*c.module);
+  c.end_lines();
   const std::int64_t smem = scratch_.bytes_used();
   if (smem > shared_limit(target_)) {
     throw_compile_error(c.f.place,

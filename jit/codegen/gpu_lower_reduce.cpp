@@ -287,6 +287,7 @@ void GpuLowering::lower_reduce(const Op& op) {
     lanes[i] = {v};
     c.split_long_block();
   }
+  c.enter_op(op);  // what was deferred has its own place
   const auto partials = reduce_axis(l, r, lanes);
   Regs regs;
   for (const auto& p : partials) {
@@ -342,6 +343,7 @@ void GpuLowering::lower_arg_reduce(const Op& op) {
     lanes[i] = {v, index};
     c.split_long_block();
   }
+  c.enter_op(op);
   Regs regs;
   for (const auto& p : reduce_axis(l, r, lanes)) {
     regs.push_back(p.empty() ? nullptr : c.b.CreateSelect(c.b.CreateICmpEQ(p[1], c.i32(no_index)), c.i32(0), p[1]));

@@ -215,6 +215,23 @@ TEST_CASE("a transposed block is read and written in vectors, through shared mem
   FAIL("there is no transpose");
 }
 
+TEST_CASE("with debug the PTX names the user's file and lines, without it neither") {
+  ir::Function f = prepared(flat("f32", 1024));
+  f.place = Place("user.cpp", 7);
+  std::uint32_t line = 40;
+  for (auto& op : f.body().ops) op->place = Place(op->id == ir::OpId::abs ? "other.cpp" : "user.cpp", ++line);
+  const auto target = codegen::parse_target("sm_80");
+  CHECK(count(codegen::compile_to_text(f, target, codegen::Emit::assembly), R"(\.loc|user\.cpp)") == 0);
+  f.options.debug = 1;
+  const std::string ptx = codegen::compile_to_text(f, target, codegen::Emit::assembly);
+  CHECK(count(ptx, R"(\.file\s+\d+ "user\.cpp")") == 1);
+  CHECK(count(ptx, R"(\.file\s+\d+ "other\.cpp")") == 1);
+  CHECK(count(ptx, R"(\.loc\s+\d+ 4[1-9])") > 2);
+  if (!codegen::find_ptxas().empty()) {
+    CHECK(codegen::assemble(ptx, "sm_80", "lines", AssemblerChoice::ptxas).code.size() > 0);
+  }
+}
+
 TEST_CASE("the same function gives the same text") {
   for (const Named& k : kernels()) {
     CAPTURE(k.name);
