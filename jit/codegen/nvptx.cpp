@@ -6,6 +6,8 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Metadata.h>
 
+#include <algorithm>
+
 #include "tileweave/jit/base/error.h"
 #include "tileweave/jit/codegen/llvm_setup.h"
 #include "tileweave/jit/codegen/nvptx_primitives.h"
@@ -21,6 +23,12 @@ void annotate(llvm::Module& m, llvm::Function& kernel, const char* what, int val
       ->addOperand(llvm::MDNode::get(c, {llvm::ValueAsMetadata::get(&kernel), llvm::MDString::get(c, what), number}));
 }
 
+bool moves_registers(const llvm::Module& m) {
+  return m.getFunction("tw.set_registers_up") != nullptr || m.getFunction("tw.set_registers_down") != nullptr;
+}
+// setmaxnreg counts from a number that the kernel states: an equal share of the multiprocessor's registers, in eights.
+int registers_at_entry(int threads) { return std::min(65536 / threads / 8 * 8, 248); }
+
 void make_kernel(llvm::Module& m, const LoweredKernel& kernel) {
   llvm::Function* f = m.getFunction(kernel.entry);
   if (f == nullptr) {
@@ -31,6 +39,7 @@ void make_kernel(llvm::Module& m, const LoweredKernel& kernel) {
   annotate(m, *f, "reqntidx", kernel.threads_per_block);
   annotate(m, *f, "reqntidy", 1);
   annotate(m, *f, "reqntidz", 1);
+  if (moves_registers(m)) annotate(m, *f, "maxnreg", registers_at_entry(kernel.threads_per_block));
 }
 
 // LLVM makes a call of an intrinsic that it does not know, and a library call of what it has no instruction for:

@@ -10,6 +10,7 @@
 #include "tests/property/random_program.h"
 #include "tests/property/simt_executor.h"
 #include "tests/property/sweep.h"
+#include "tileweave/jit/base/env.h"
 #include "tileweave/jit/runtime/device.h"
 
 using namespace tileweave;
@@ -37,7 +38,7 @@ void check_programs(std::uint64_t first, std::uint64_t count, const RandomOption
   if (!has_gpu()) return;
   const Executor gpu = cuda_executor();
   const auto failure = check_seeds(
-      first, count, [&](std::uint64_t seed) { return random_program(seed, options); },
+      first, count * (env().long_tests ? 10 : 1), [&](std::uint64_t seed) { return random_program(seed, options); },
       [&](const Program& p) { return compare_with_interpreter(p, prepare_for_backend, gpu); });
   CHECK_MESSAGE(!failure, failure.value_or(""));
 }
