@@ -27,7 +27,8 @@ std::string symbol_for(const std::string& name) {
 ElementTarget element_target(const Target& t) {
   // The host that runs the emulation has these conversions or not; the values are the same.
   if (t.kind == Target::Kind::simt) return {};
-  return {.f16_convert = true, .bf16_convert = t.sm >= 80, .ordered_min = t.sm >= 80, .range_min = false};
+  return {
+      .f16_convert = true, .bf16_convert = t.sm >= 80, .any_nan = true, .ordered_min = t.sm >= 80, .range_min = false};
 }
 
 std::int64_t shared_limit(const Target& t) {

@@ -53,7 +53,7 @@ Value* ElementLowering::decode_narrow(Value* bits, Dtype from) {
   if (from == Dtype::bf16 || (from == Dtype::f16 && target.f16_convert)) {
     Value* x = from == Dtype::bf16 ? b.CreateBitCast(b.CreateShl(wide, constant(16)), real)
                                    : b.CreateFPExt(b.CreateBitCast(bits, like(bits, b.getHalfTy())), real);
-    return b.CreateSelect(b.CreateFCmpUNO(x, x), quiet, x);
+    return target.any_nan ? x : b.CreateSelect(b.CreateFCmpUNO(x, x), quiet, x);
   }
   // Read as an f32 with the exponent still biased for the narrow format, then scaled: exact, subnormals too.
   Value* magnitude = b.CreateAnd(wide, constant(f.sign - 1));
@@ -78,6 +78,7 @@ Value* ElementLowering::encode_narrow(Value* x, Dtype to) {
   llvm::Type* half = like(x, to == Dtype::f16 ? b.getHalfTy() : b.getBFloatTy());
   llvm::Type* storage = like(x, b.getInt16Ty());
   Value* rounded = b.CreateBitCast(b.CreateFPTrunc(x, half), storage);
+  if (target.any_nan) return rounded;
   Value* sign = b.CreateTrunc(b.CreateLShr(b.CreateBitCast(x, int_like(x)), same_int(x, 16)), storage);
   Value* quiet = b.CreateOr(b.CreateAnd(sign, llvm::ConstantInt::get(storage, 0x8000)),
                             llvm::ConstantInt::get(storage, narrow_format(to).nan));

@@ -18,10 +18,12 @@
 
 namespace tileweave::codegen {
 
-// What of the target changes how an element op is best written. The values are the same under every setting.
+// What of the target changes how an element op is best written. The values are the same under every setting (a NaN is
+// a NaN).
 struct ElementTarget {
   bool f16_convert = false;   // f32 <-> f16 is an instruction (x86 F16C, every NVPTX)
   bool bf16_convert = false;  // f32 -> bf16 is an instruction that keeps denormals (sm_80 and later; not x86's)
+  bool any_nan = false;       // a NaN stays one, of whatever sign and bits the conversion gives (NVPTX: half the work)
   bool ordered_min = false;   // llvm.minnum / llvm.minimum are instructions that order -0 < +0 (NVPTX, sm_80 and later)
   bool range_min = false;     // x86's vrangeps / vrangepd (AVX512DQ) on full vectors
 };
