@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "tileweave/jit/base/binary.h"
@@ -21,6 +22,7 @@ constexpr std::uint64_t page = 256;
 // Host bytes that one piece of device memory stands for. Whole pages on both sides: alignment carries over.
 struct Piece {
   std::uint64_t first = 0, last = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> views = {};  // between them lies memory of others
   runtime::AnyTensor memory = {};
   std::uint64_t begin() const { return first / page * page; }
 };
@@ -37,7 +39,8 @@ void add_piece(std::vector<Piece>& pieces, const ir::Type& t, const std::uint64_
   }
   const std::int64_t bytes = dtype_bytes(t.elem);
   const std::uint64_t first = slots[0] + static_cast<std::uint64_t>(low * bytes);
-  pieces.push_back({first, slots[0] + static_cast<std::uint64_t>((high + 1) * bytes)});
+  const std::uint64_t last = slots[0] + static_cast<std::uint64_t>((high + 1) * bytes);
+  pieces.push_back({first, last, {{first, last}}});
 }
 
 // Pieces on one page become one.
@@ -47,6 +50,7 @@ std::vector<Piece> merged(std::vector<Piece> pieces) {
   for (const Piece& p : pieces) {
     if (!out.empty() && p.begin() < out.back().last) {
       out.back().last = std::max(out.back().last, p.last);
+      out.back().views.push_back(p.views.front());
     } else {
       out.push_back(p);
     }
@@ -56,14 +60,18 @@ std::vector<Piece> merged(std::vector<Piece> pieces) {
 
 void copy_in(Piece& p, const Device& device) {
   std::vector<std::byte> bytes(p.last - p.begin());
-  std::memcpy(bytes.data() + (p.first - p.begin()), reinterpret_cast<const void*>(p.first), p.last - p.first);
+  for (const auto& [first, last] : p.views) {
+    std::memcpy(bytes.data() + (first - p.begin()), reinterpret_cast<const void*>(first), last - first);
+  }
   p.memory = runtime::AnyTensor::from_host(device, Dtype::u8, {static_cast<std::int64_t>(bytes.size())}, bytes);
 }
 
 void copy_out(const Piece& p) {
   std::vector<std::byte> bytes(p.last - p.begin());
   p.memory.to_host(bytes);
-  std::memcpy(reinterpret_cast<void*>(p.first), bytes.data() + (p.first - p.begin()), p.last - p.first);
+  for (const auto& [first, last] : p.views) {
+    std::memcpy(reinterpret_cast<void*>(first), bytes.data() + (first - p.begin()), last - first);
+  }
 }
 
 std::uint64_t on_device(const std::vector<Piece>& pieces, std::uint64_t host) {
