@@ -33,9 +33,12 @@ std::string compile_target(const Device& device) {
 
 std::string_view artefact(const Device& device) {
   switch (device.kind()) {
-    case DeviceKind::cuda: return "cubin";
-    case DeviceKind::interpret: return "tile-ir";
-    default: return "elf-obj";
+    case DeviceKind::cuda:
+      return "cubin";
+    case DeviceKind::interpret:
+      return "tile-ir";
+    default:
+      return "elf-obj";
   }
 }
 
