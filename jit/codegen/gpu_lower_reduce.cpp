@@ -23,30 +23,6 @@ namespace {
 
 constexpr int accumulators = 4;  // independent chains in registers, for the latency of an addition
 
-OpId op_of(Combine how) {
-  switch (how) {
-    case Combine::sum:
-      return OpId::add;
-    case Combine::prod:
-      return OpId::mul;
-    case Combine::min:
-      return OpId::minimum;
-    case Combine::max:
-      return OpId::maximum;
-    case Combine::fmin:
-      return OpId::fmin;
-    case Combine::fmax:
-      return OpId::fmax;
-    case Combine::bit_and:
-      return OpId::bit_and;
-    case Combine::bit_or:
-      return OpId::bit_or;
-    case Combine::bit_xor:
-      return OpId::bit_xor;
-  }
-  return OpId::add;
-}
-
 // The bits that change nothing when combined; what a reduction of no lanes gives.
 std::uint64_t identity_bits(Combine how, Dtype t) {
   switch (how) {
@@ -276,7 +252,7 @@ void GpuLowering::lower_reduce(const Op& op) {
   r.identity = {c.elements.constant_bits(t, identity_bits(how, t))};
   r.combine = [&](const Reduction::Partial& a, const Reduction::Partial& b) {
     const std::array<llvm::Value*, 2> both{a[0], b[0]};
-    return Reduction::Partial{c.elements.op(op_of(how), t, both)};
+    return Reduction::Partial{c.elements.op(ir::combine_op(how), t, both)};
   };
   TileFrame frame(c, l, shape_of(x->type));
   std::vector<Reduction::Partial> lanes(held.size());

@@ -14,8 +14,20 @@
 namespace tileweave::ir {
 namespace {
 
-constexpr std::array<std::string_view, 9> combine_names = {"sum",  "prod", "min", "max", "fmin",
-                                                           "fmax", "and",  "or",  "xor"};
+// One row a way to combine, in the order of Combine.
+struct CombineRow {
+  std::string_view name;
+  OpId op;
+};
+constexpr std::array<CombineRow, 9> combines = {{{"sum", OpId::add},
+                                                 {"prod", OpId::mul},
+                                                 {"min", OpId::minimum},
+                                                 {"max", OpId::maximum},
+                                                 {"fmin", OpId::fmin},
+                                                 {"fmax", OpId::fmax},
+                                                 {"and", OpId::bit_and},
+                                                 {"or", OpId::bit_or},
+                                                 {"xor", OpId::bit_xor}}};
 
 std::vector<std::int64_t> list(std::span<const std::int64_t> e) { return {e.begin(), e.end()}; }
 
@@ -42,12 +54,14 @@ const Type* shape_of(std::span<Value* const> operands) {
 
 }  // namespace
 
-std::string_view combine_name(Combine c) { return combine_names[static_cast<std::size_t>(c)]; }
+std::string_view combine_name(Combine c) { return combines[static_cast<std::size_t>(c)].name; }
+
+OpId combine_op(Combine c) { return combines[static_cast<std::size_t>(c)].op; }
 
 std::optional<Combine> combine_from_name(std::string_view s) {
-  const auto at = std::find(combine_names.begin(), combine_names.end(), s);
-  if (at == combine_names.end()) return std::nullopt;
-  return static_cast<Combine>(at - combine_names.begin());
+  const auto at = std::find_if(combines.begin(), combines.end(), [s](const CombineRow& row) { return row.name == s; });
+  if (at == combines.end()) return std::nullopt;
+  return static_cast<Combine>(at - combines.begin());
 }
 
 std::optional<std::uint64_t> constant_of(const Value* v) {

@@ -20,6 +20,8 @@ std::optional<std::uint64_t> constant_of(const Value* v);
 
 std::string_view combine_name(Combine c);
 std::optional<Combine> combine_from_name(std::string_view s);
+// The binary op that joins two partial results.
+OpId combine_op(Combine c);
 
 class Builder {
  public:

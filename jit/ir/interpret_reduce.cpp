@@ -12,30 +12,6 @@ namespace {
 // Narrow floats accumulate in f32.
 Dtype accumulator_of(Dtype t) { return is_narrow_float(t) ? Dtype::f32 : t; }
 
-OpId op_of(Combine c) {
-  switch (c) {
-    case Combine::sum:
-      return OpId::add;
-    case Combine::prod:
-      return OpId::mul;
-    case Combine::min:
-      return OpId::minimum;
-    case Combine::max:
-      return OpId::maximum;
-    case Combine::fmin:
-      return OpId::fmin;
-    case Combine::fmax:
-      return OpId::fmax;
-    case Combine::bit_and:
-      return OpId::bit_and;
-    case Combine::bit_or:
-      return OpId::bit_or;
-    case Combine::bit_xor:
-      return OpId::bit_xor;
-  }
-  return OpId::add;
-}
-
 // The lanes of one reduction: the elements along `axis` that share the other coordinates of result element `i`.
 class Line {
  public:
@@ -151,7 +127,7 @@ void interpret_reduce(Frame& f, const Op& op) {
   const Type &x = op.operands[0]->type, &out = op.results[0]->type;
   const Combine c = combine_from_name(op.attrs.get_text(AttrKey::combine)).value();
   const Dtype accumulator = accumulator_of(x.elem);
-  const host::LaneFunction step = host::lane_function(op_of(c), accumulator);
+  const host::LaneFunction step = host::lane_function(combine_op(c), accumulator);
   TileValue y;
   for (std::int64_t i = 0; i < out.elements(); ++i) {
     const Lanes lanes = lanes_of(f, op, Line(x, out, axis_of(op), i), accumulator);
