@@ -11,8 +11,6 @@ inline constexpr auto leaky_relu =
     fusion_group("leaky_relu", [](auto x, auto slope) { return where(x > 0, x, slope * x); });
 // x where x > 0, alpha * (e^x - 1) elsewhere.
 inline constexpr auto elu = fusion_group("elu", [](auto x, auto alpha) { return where(x > 0, x, alpha * expm1(x)); });
-// x * tanh(log(1 + e^x)).
-inline constexpr auto mish = fusion_group("mish", [](auto x) { return x * tanh(softplus(x)); });
 // x clamped to [lo, hi]; a NaN stays.
 inline constexpr auto clamp =
     fusion_group("clamp", [](auto x, auto lo, auto hi) { return where(x < lo, lo, where(x > hi, hi, x)); });

@@ -32,6 +32,10 @@ double gated(double x, double y) {
   return x / (1.0 + std::exp(-y));
 }
 double ref_silu(double x) { return gated(x, x); }
+double ref_mish(double x) {
+  const double w = std::exp(std::fmin(x, 20.0)), n = w * (w + 2);
+  return x < -700 ? -0.0 : x * (n / (n + 2));
+}
 double ref_softplus(double x) { return std::isnan(x) ? x : std::fmax(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 double ref_gelu(double x) {
   if (x == -std::numeric_limits<double>::infinity()) return -0.0;
@@ -72,6 +76,7 @@ const Function functions[] = {
     ROW(sigmoid, ref_sigmoid, 1.8),
     ROW(silu, ref_silu, 1.8),
     ROW(softplus, ref_softplus, 2.2),
+    ROW(mish, ref_mish, 4.6),
     ROW(gelu, ref_gelu, 2.5),
     ROW(gelu_tanh, ref_gelu_tanh, 2.0),
     ROW(gelu_sigmoid, ref_gelu_sigmoid, 2.0),

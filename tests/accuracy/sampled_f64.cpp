@@ -36,6 +36,10 @@ Wide gated(Wide x, Wide y) { return x == -static_cast<Wide>(inf) ? -0.0L : x / (
 Wide ref_gelu(Wide x) {
   return x == -static_cast<Wide>(inf) ? -0.0L : x * 0.5L * std::erfc(-x * 0.70710678118654752440084436210484904L);
 }
+Wide ref_mish(Wide x) {
+  const Wide w = std::exp(std::fmin(x, Wide{40})), n = w * (w + 2);
+  return x < -11000 ? -Wide{0} : x * (n / (n + 2));
+}
 Wide ref_softplus(Wide x) { return std::isnan(x) ? x : std::fmax(x, Wide{0}) + std::log1p(std::exp(-std::fabs(x))); }
 
 struct Function {
@@ -74,6 +78,7 @@ const Function functions[] = {
     ROW(sigmoid, 1 / (1 + std::exp(-x)), -745, 40, 2.2),
     ROW(softplus, ref_softplus(x), -745, 40, 1.6),
     ROW(silu, gated(x, x), -745, 40, 2.2),
+    ROW(mish, ref_mish(x), -745, 40, 4.0),
     ROW(gelu, ref_gelu(x), -38, 10, 8.0),
     ROW(gelu_tanh, gated(x, 1.59576912160573071175978423973752L * x * (1 + 0.044715L * x * x)), -22, 10, 2.5),
     ROW(gelu_sigmoid, gated(x, 1.702L * x), -440, 20, 2.5),
