@@ -20,9 +20,12 @@ Binary interpretable(const ir::Function& f) {
 
 Binary compile(const ir::Function& recorded, const std::string& target, const StageObserver& observe) {
   ir::Function f = recorded.clone();
-  run_pipeline(f, observe);
-  if (target == "interpret") return interpretable(f);
+  if (target == "interpret") {
+    run_pipeline(f, observe);
+    return interpretable(f);
+  }
   const codegen::Target t = codegen::parse_target(target);
+  run_pipeline(f, observe, t.kind == codegen::Target::Kind::cpu ? Backend::any : Backend::gpu);
   if (observe) {
     observe("20.ll", codegen::compile_to_text(f, t, codegen::Emit::llvm));
     observe(t.kind == codegen::Target::Kind::nvptx ? "21.ptx" : "21.s",

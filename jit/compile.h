@@ -14,8 +14,11 @@ namespace tileweave::jit {
 // Called after each stage with its name ("01_promote_vars") and the text; for TILEWEAVE_DUMP.
 using StageObserver = std::function<void(std::string_view stage, const std::string& text)>;
 
-// The target-independent passes, in the pipeline's order, verified after each.
-void run_pipeline(ir::Function& f, const StageObserver& observe = {});
+// GPUs keep the ops that they have short forms of (ir/short_forms.h).
+enum class Backend { any, gpu };
+
+// The passes, in the pipeline's order, verified after each.
+void run_pipeline(ir::Function& f, const StageObserver& observe = {}, Backend backend = Backend::any);
 
 // A recorded (and specialised) function to a Binary for `target`. Throws CompileError.
 Binary compile(const ir::Function& recorded, const std::string& target, const StageObserver& observe = {});

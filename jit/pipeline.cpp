@@ -1,6 +1,7 @@
 // The passes as data: their order with the reasons, checked when this file is compiled, and the loop that runs them.
 // Between specialisation and code generation; every pass is verified.
 #include <array>
+#include <span>
 #include <string_view>
 
 #include "tileweave/jit/compile.h"
@@ -15,14 +16,22 @@ struct Pass {
 };
 
 // clang-format off
-constexpr std::array passes{
+constexpr std::array common{
     Pass{"contract_fma",     passes::contract_fma,     ir::Stage::recorded},
     Pass{"specialize_facts", passes::specialize_facts, ir::Stage::recorded},
     Pass{"promote_vars",     passes::promote_vars,     ir::Stage::promoted},
     Pass{"canonicalize",     passes::canonicalize,     ir::Stage::promoted},
     Pass{"prove_inside",     passes::prove_inside,     ir::Stage::promoted},
+};
+constexpr std::array for_all{
     Pass{"expand_composed",  passes::expand_composed,  ir::Stage::expanded},
     Pass{"canonicalize_expanded", passes::canonicalize, ir::Stage::expanded},
+};
+// Composed ops with a short form are left to the lowering. Merging equal ones can take the form away: hence the last.
+constexpr std::array for_gpus{
+    Pass{"expand_composed",  passes::expand_composed_but_short_forms, ir::Stage::promoted},
+    Pass{"canonicalize_expanded", passes::canonicalize, ir::Stage::promoted},
+    Pass{"expand_merged",    passes::expand_composed_but_short_forms, ir::Stage::promoted},
 };
 
 struct Order {
@@ -38,30 +47,43 @@ constexpr std::array order{
 };
 // clang-format on
 
-consteval bool ordered() {
+template <std::size_t n>
+consteval bool ordered(const std::array<Pass, n>& last) {
+  constexpr std::size_t size = common.size() + n;
   for (const Order& o : order) {
-    std::size_t before = passes.size(), after = passes.size();
-    for (std::size_t i = 0; i < passes.size(); ++i) {
-      if (passes[i].name == o.before) before = i;
-      if (passes[i].name == o.after) after = i;
+    std::size_t before = size, after = size;
+    for (std::size_t i = 0; i < size; ++i) {
+      const Pass& pass = i < common.size() ? common[i] : last[i - common.size()];
+      if (pass.name == o.before) before = i;
+      if (pass.name == o.after) after = i;
     }
-    if (before == passes.size() || after == passes.size() || before >= after) return false;
+    if (before == size || after == size || before >= after) return false;
   }
   return true;
 }
-static_assert(ordered(), "a pass stands before one that it needs, or a name in `order` is misspelt");
-}  // namespace
+static_assert(ordered(for_all) && ordered(for_gpus),
+              "a pass stands before one that it needs, or a name in `order` is misspelt");
 
-void run_pipeline(ir::Function& f, const StageObserver& observe) {
-  if (observe) observe("00_record", ir::to_readable(f));
-  ir::verify(f, ir::Stage::recorded);
-  int number = 0;
+void run_passes(ir::Function& f, std::span<const Pass> passes, int& number, const StageObserver& observe) {
   for (const Pass& pass : passes) {
     pass.run(f);
     ir::verify(f, pass.after);
     ++number;
     if (observe)
       observe((number < 10 ? "0" : "") + std::to_string(number) + "_" + std::string(pass.name), ir::to_readable(f));
+  }
+}
+}  // namespace
+
+void run_pipeline(ir::Function& f, const StageObserver& observe, Backend backend) {
+  if (observe) observe("00_record", ir::to_readable(f));
+  ir::verify(f, ir::Stage::recorded);
+  int number = 0;
+  run_passes(f, common, number, observe);
+  if (backend == Backend::gpu) {
+    run_passes(f, for_gpus, number, observe);
+  } else {
+    run_passes(f, for_all, number, observe);
   }
 }
 

@@ -14,17 +14,21 @@ namespace tileweave::ops {
 template <class T>
 using compute_t = std::conditional_t<NarrowFloatType<T>, float, T>;
 
-// Rows longer than this are walked in pieces.
+// Rows longer than this are walked in pieces, of which few rows have long ones: a program per row is all there is then.
 inline constexpr index_t longest_whole_row = 16384;
-inline constexpr int piece = 4096;
+constexpr int piece_of(index_t n) { return n >= 65536 ? 16384 : 4096; }
 
 // How a row is walked: whole, in one tile of `block` lanes, or in pieces of `block`.
 struct RowPlan {
   int block = 1;
   bool is_whole = true;
 };
+// A long row is a tile of exactly its length, so that no lane is idle or masked; short ones of near lengths share a
+// kernel.
+inline constexpr index_t shortest_exact_row = 512;
 inline RowPlan plan_row(index_t n) {
-  return n <= longest_whole_row ? RowPlan{static_cast<int>(next_pow2(n)), true} : RowPlan{piece, false};
+  if (n > longest_whole_row) return {piece_of(n), false};
+  return {static_cast<int>(n >= shortest_exact_row ? n : next_pow2(n)), true};
 }
 
 // x as [rows, n], n its last axis; copies only where the strides do not allow the view.

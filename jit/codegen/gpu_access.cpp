@@ -84,13 +84,15 @@ std::vector<int> unit_registers(const Layout& l, int axis, int most) {
 
 }  // namespace
 
-VectorPlan plan_vectors(const Layout& l, const ir::TileShape& shape, const ir::ViewFacts& facts, int element_bytes) {
+VectorPlan plan_vectors(const Layout& l, const ir::TileShape& shape, const ir::ViewFacts& facts, int element_bytes,
+                        bool ragged) {
   VectorPlan best;
   const int most = std::countr_zero(static_cast<unsigned>(max_vector_bytes / element_bytes));
   for (int axis = l.rank() - 1; axis >= 0; --axis) {
     if (!bit_of(facts.unit_stride, axis)) continue;
     std::vector<int> registers = unit_registers(l, axis, most);
-    while (!registers.empty() && shape.extents[static_cast<std::size_t>(axis)] % (1 << registers.size()) != 0) {
+    while (!ragged && !registers.empty() &&
+           shape.extents[static_cast<std::size_t>(axis)] % (1 << registers.size()) != 0) {
       registers.pop_back();
     }
     if (registers.size() > best.registers.size()) best = {axis, std::move(registers)};
@@ -122,11 +124,12 @@ std::int64_t known_multiple(const Value* v) {
   }
 }
 
-BlockAccess::BlockAccess(GpuContext& c, Block block, const Layout& l, ir::TileShape shape)
+BlockAccess::BlockAccess(GpuContext& c, Block block, const Layout& l, ir::TileShape shape, const Rotation* rotation)
     : c_(c),
       block_(std::move(block)),
       frame_(c, l, shape),
-      vectors_(plan_vectors(l, shape, block_.view->facts, dtype_bytes(block_.view->elem))),
+      rotation_(rotation),
+      vectors_(plan_vectors(l, shape, block_.view->facts, dtype_bytes(block_.view->elem), rotation != nullptr)),
       bytes_(dtype_bytes(block_.view->elem)),
       bounds_(static_cast<std::size_t>(l.rank())) {}
 
@@ -314,8 +317,16 @@ void BlockAccess::store(int r, const std::vector<llvm::Value*>& values, llvm::Va
   c_.enter_op(*block_.op);
   std::vector<llvm::Value*> memory;
   for (llvm::Value* v : values) memory.push_back(c_.elements.to_memory(v, block_.view->elem));
-  llvm::Value* word = pack_elements(c_, memory, bytes_);
-  const AccessType t = access_type(c_, bytes_ * static_cast<int>(values.size()));
+  store_word(r, pack_elements(c_, memory, bytes_), predicate);
+}
+
+void BlockAccess::store_words(int r, const std::vector<llvm::Value*>& words, llvm::Value* predicate) {
+  c_.enter_op(*block_.op);
+  store_word(r, pack_elements(c_, words, 4), predicate);
+}
+
+void BlockAccess::store_word(int r, llvm::Value* word, llvm::Value* predicate) {
+  const AccessType t = access_type(c_, static_cast<int>(word->getType()->getPrimitiveSizeInBits()) / 8);
   c_.call(PrimitiveId::global_store, t.element,
           {address(r), word, predicate == nullptr ? c_.b.getTrue() : predicate, c_.i32(0), c_.site()});
 }

@@ -16,7 +16,18 @@ namespace tileweave::codegen {
 //   full     every block lies inside its view and is aligned: vectors, no predicates
 //   whole    vectors lie wholly inside or wholly outside: one predicate a vector
 //   generic  element by element
-enum class Version : std::uint8_t { full, whole, generic };
+// or, where what is stored is not aligned, in
+//   rotated  every block lies inside its view; vectors once positions are moved on to a boundary (gpu_rotated.cpp)
+// and generic.
+enum class Version : std::uint8_t { full, whole, generic, rotated };
+
+// The blocks of the rotated version: position p of the long axis holds element (p + by) mod extent.
+struct Rotation {
+  llvm::Value* by = nullptr;  // i32, the same in every thread
+  std::int64_t most = 0;      // that `by` can be
+  std::int64_t extent = 0;
+  int words = 0;  // by how many 32-bit words of a vector views lie otherwise that begin on a boundary
+};
 
 // A view's slots as LLVM values (i64), and what is known of it.
 struct ViewSlots {
@@ -35,7 +46,9 @@ struct VectorPlan {
   int elements() const { return 1 << registers.size(); }
 };
 // The longest vectors, up to 16 bytes, that the layout and the strides known at compile time allow.
-VectorPlan plan_vectors(const ir::Layout& l, const ir::TileShape& shape, const ir::ViewFacts& facts, int element_bytes);
+// `ragged`: also where the last vector of the axis is not full.
+VectorPlan plan_vectors(const ir::Layout& l, const ir::TileShape& shape, const ir::ViewFacts& facts, int element_bytes,
+                        bool ragged);
 
 // A multiple that a scalar is known to be of, a power of two up to 2^20; 2^20 for 0.
 std::int64_t known_multiple(const ir::Value* v);
@@ -52,9 +65,11 @@ struct Block {
 // Emits addresses, bounds and accesses of one block in one layout.
 class BlockAccess {
  public:
-  BlockAccess(GpuContext& c, Block block, const ir::Layout& l, ir::TileShape shape);
+  // `rotation` must outlive the object.
+  BlockAccess(GpuContext& c, Block block, const ir::Layout& l, ir::TileShape shape, const Rotation* rotation = nullptr);
 
   const VectorPlan& vectors() const { return vectors_; }
+  int element_bytes() const { return bytes_; }
   TileFrame& frame() { return frame_; }
 
   // --- conditions of the versions, the same in every thread; null where they hold always
@@ -73,6 +88,18 @@ class BlockAccess {
   // One element, or the vector whose first register is r; a null predicate is true.
   std::vector<llvm::Value*> load(int r, int elements, llvm::Value* predicate, CacheHint hint);
   void store(int r, const std::vector<llvm::Value*>& values, llvm::Value* predicate);
+  // The same vector as 32-bit words.
+  void store_words(int r, const std::vector<llvm::Value*>& words, llvm::Value* predicate);
+  // --- the same in the rotated version; registers without an element are null
+  bool is_rotated() const { return rotation_ != nullptr; }
+  // The view begins on a boundary of its own.
+  void set_shifted() { is_shifted_ = true; }
+  bool is_shifted() const { return is_shifted_; }
+  llvm::Value* bytes_to_line();  // from the block's start on
+  llvm::Value* is_aligned_when(llvm::Value* by);
+  std::vector<llvm::Value*> load_rotated(const std::vector<int>& group, CacheHint hint);
+  void store_rotated(const std::vector<int>& group, const std::vector<llvm::Value*>& values, llvm::Value* first);
+
   // The registers of the vector with first register r, in the order of memory.
   std::vector<int> group(int r) const;
   bool leads_group(int r) const;
@@ -86,13 +113,26 @@ class BlockAccess {
   llvm::Value* uniform_address();
   llvm::Value* thread_offset();  // bytes, i64
   llvm::Value* address(int r);
+  // gpu_rotated.cpp
+  std::int64_t reach() const;
+  llvm::Value* rotated_start();
+  llvm::Value* start_of_vectors();
+  bool is_never_at_wrap(const std::vector<int>& group) const;
+  llvm::Value* is_before_wrap(const std::vector<int>& group);
+  llvm::Value* wrapped_address(int r);
+  std::vector<llvm::Value*> rotated_words(const std::vector<int>& group, CacheHint hint);
+  template <class Vector, class Singly>
+  std::vector<llvm::Value*> by_wrap(const std::vector<int>& group, Vector vector, Singly singly);
+  void store_word(int r, llvm::Value* word, llvm::Value* predicate);
 
   GpuContext& c_;
   Block block_;
   TileFrame frame_;
+  const Rotation* rotation_;
+  bool is_shifted_ = false;
   VectorPlan vectors_;
   int bytes_;
-  llvm::Value *uniform_ = nullptr, *thread_ = nullptr;
+  llvm::Value *uniform_ = nullptr, *thread_ = nullptr, *rotated_ = nullptr;
   struct AxisBounds {
     llvm::Value *first = nullptr, *span = nullptr;  // i32: in the view where coordinate - first <u span
     bool always = false;

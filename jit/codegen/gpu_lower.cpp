@@ -4,10 +4,13 @@
 
 #include <llvm/IR/Constants.h>
 
+#include <algorithm>
 #include <cctype>
 
 #include "tileweave/jit/base/error.h"
 #include "tileweave/jit/codegen/gpu_lowering.h"
+#include "tileweave/jit/codegen/gpu_short_forms.h"
+#include "tileweave/jit/ir/rewrite.h"
 
 namespace tileweave::codegen {
 
@@ -46,6 +49,7 @@ ir::Layout layout_of_scalars(int warp_bits) {
 GpuLowering::GpuLowering(const ir::Function& f, const Target& target, llvm::LLVMContext& context, std::string entry)
     : c(f, context, element_target(target), choose_warps(f), std::move(entry)),
       target_(target),
+      rounded_(f),
       layouts_(f, c.warps),
       scalar_layout_(layout_of_scalars(c.warp_bits)),
       scratch_(c) {}
@@ -65,7 +69,28 @@ LoweredKernel GpuLowering::run() {
                             target_.cpu + " has " + std::to_string(shared_limit(target_)),
                         "use smaller blocks");
   }
-  return {std::move(c.module), c.kernel->getName().str(), 32 * c.warps, smem};
+  return {std::move(c.module), c.kernel->getName().str(), 32 * c.warps, smem, min_blocks()};
+}
+
+// Rows in registers wait for memory, then for each other: 32 warps a multiprocessor hide that, which leaves a thread 64
+// registers. Where it holds many more than 32 elements of a row, or walks the row in a loop, they would spill.
+int GpuLowering::min_blocks() const {
+  constexpr int most_elements = 36, warps_wanted = 32;
+  int most = 0;
+  bool reduces = false, unlike = false;
+  ir::for_each_op(c.f.body(), [&](const Op& op) {
+    reduces |= op.id == OpId::reduce && op.operands[0]->type.elements() > 32;
+    unlike |= op.id == OpId::dot || op.id == OpId::for_ || op.id == OpId::while_;
+    for (const Value* v : op.results) {
+      if (v->type.is_view() || v->type.rank == 0) continue;
+      const ir::Layout& l = layout_of(v);
+      const ir::TileShape shape = shape_of(v->type);
+      int live = 0;
+      for (int r = 0; r < l.registers(); ++r) live += shape.is_live(l, r) ? 1 : 0;
+      most = std::max(most, live);
+    }
+  });
+  return reduces && !unlike && most <= most_elements ? std::max(1, warps_wanted / c.warps) : 0;
 }
 
 void GpuLowering::lower_params() {
@@ -159,6 +184,10 @@ llvm::Value* GpuLowering::elementwise_lane(const Op& op, const std::vector<llvm:
     return c.elements.convert(lane[0], from, op.results[0]->type.elem, op.attrs.get_int(ir::AttrKey::saturate) != 0);
   }
   if (op.id == OpId::bitcast) return c.elements.bitcast(lane[0], from, op.results[0]->type.elem);
+  if (const ir::ShortForm* form = rounded_.form_of(op)) return lower_short_form(c, *form, lane);
+  if (op.id == OpId::div && op.attrs.get_text(ir::AttrKey::precision) == "in_range") {
+    return lower_quotient_in_range(c, lane[0], lane[1]);
+  }
   return c.elements.op(op.id, from, lane);
 }
 

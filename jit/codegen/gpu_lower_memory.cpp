@@ -44,7 +44,12 @@ Block GpuLowering::block_of(const Op& op) {
 }
 
 BlockAccess GpuLowering::access_of(const Op& op, const Layout& l) {
-  return BlockAccess(c, block_of(op), l, shape_of(block_type(op)));
+  if (version_ != Version::rotated || !is_rotated_block(op)) {
+    return BlockAccess(c, block_of(op), l, shape_of(block_type(op)));
+  }
+  BlockAccess a(c, block_of(op), l, shape_of(block_type(op)), &*rotation_);
+  if (op.id == OpId::load && a.is_aligned() == nullptr) a.set_shifted();
+  return a;
 }
 
 Version GpuLowering::version_of(const Op& op, BlockAccess& a, llvm::Value*& decide) {
@@ -90,7 +95,8 @@ Regs GpuLowering::inside_regs(const Op& op, const Layout& l) {
   Regs regs(static_cast<std::size_t>(l.registers()), nullptr);
   const auto at = checked_.find(&op);
   const bool covered = at != checked_.end() && a.vectors().elements() <= at->second;
-  const bool all = a.is_inside() == nullptr || (at != checked_.end() && version_ == Version::full);
+  const bool checked_all = version_ == Version::full || version_ == Version::rotated;
+  const bool all = a.is_inside() == nullptr || (at != checked_.end() && checked_all);
   for (int r = 0; r < l.registers(); ++r) {
     if (!a.frame().is_live(r)) continue;
     auto& reg = regs[static_cast<std::size_t>(r)];
@@ -135,6 +141,11 @@ void GpuLowering::emit_load_of(const Op& op, BlockAccess& a, Version v, const Re
   const auto pad_bits = static_cast<std::uint64_t>(op.attrs.get_int(ir::AttrKey::pad));
   llvm::Constant* pad = pad_bits == 0 ? nullptr : c.elements.constant_bits(view.elem, pad_bits);
   std::vector<int> group = a.group_with(r);
+  if (a.is_rotated()) {
+    const std::vector<llvm::Value*> values = a.load_rotated(group, hint);
+    for (std::size_t i = 0; i < group.size(); ++i) regs[static_cast<std::size_t>(group[i])] = values[i];
+    return c.split_long_block();
+  }
   if (v == Version::generic || !same_in_group(mask, group)) group = {r};
   // A load whose predicate is false gives 0, which is the usual pad.
   llvm::Value* p = predicate_of(a, v, group[0], mask);
@@ -175,14 +186,62 @@ void GpuLowering::emit_store(BlockAccess& a, Version v, const Value* value, cons
     if (!a.frame().is_live(r) || done[static_cast<std::size_t>(r)]) continue;
     std::vector<int> group = a.group_with(r);
     if (v == Version::generic || !same_in_group(mask, group)) group = {r};
-    std::vector<llvm::Value*> taken;
-    for (int k : group) {
-      taken.push_back(element(value, l, k));
-      done[static_cast<std::size_t>(k)] = true;
+    for (int k : group) done[static_cast<std::size_t>(k)] = true;
+    if (a.is_rotated()) {
+      a.store_rotated(group, rotated_values(a, value, l, group), first);
+      c.split_long_block();
+      continue;
     }
-    a.store(group[0], taken, c.both(first, predicate_of(a, v, group[0], mask)));
+    const std::vector<llvm::Value*> words = rounded_words(value, l, group);
+    std::vector<llvm::Value*> taken;
+    if (words.empty()) {
+      for (int k : group) taken.push_back(element(value, l, k));
+    }
+    llvm::Value* p = c.both(first, predicate_of(a, v, group[0], mask));
+    if (words.empty()) {
+      a.store(group[0], taken, p);
+    } else {
+      a.store_words(group[0], words, p);
+    }
     c.split_long_block();
   }
+}
+
+// The elements of a vector as memory has them; null where there is none.
+std::vector<llvm::Value*> GpuLowering::rotated_values(BlockAccess& a, const Value* value, const Layout& l,
+                                                      const std::vector<int>& group) {
+  const Dtype t = value->type.elem;
+  std::vector<llvm::Value*> values;
+  const bool all_live = std::all_of(group.begin(), group.end(), [&](int k) { return a.frame().is_live(k); });
+  if (all_live) {
+    const std::vector<llvm::Value*> words = rounded_words(value, l, group);
+    for (llvm::Value* word : words) {
+      for (llvm::Value* v : unpack_elements(c, word, 2, c.elements.memory_type(t), 2)) values.push_back(v);
+    }
+    if (!values.empty()) return values;
+  }
+  for (int k : group) {
+    values.push_back(a.frame().is_live(k) ? c.elements.to_memory(element(value, l, k), t) : nullptr);
+  }
+  return values;
+}
+
+std::vector<llvm::Value*> GpuLowering::rounded_words(const Value* value, const Layout& l,
+                                                     const std::vector<int>& group) {
+  const Dtype to = value->type.elem;
+  const Op* def = value->def;
+  const bool halves = to == Dtype::f16 || to == Dtype::bf16;
+  if (!halves || group.size() < 2 || def == nullptr || def->id != OpId::convert || !is_deferred(value) ||
+      def->operands[0]->type.elem != Dtype::f32 || find_register(key(value, l), group[0]) != nullptr) {
+    return {};
+  }
+  std::vector<llvm::Value*> words;
+  for (std::size_t i = 0; i < group.size(); i += 2) {
+    llvm::Value* low = element(def->operands[0], l, group[i]);
+    llvm::Value* high = element(def->operands[0], l, group[i + 1]);
+    words.push_back(c.call(PrimitiveId::pack, to == Dtype::f16 ? Element::f16x2 : Element::bf16x2, {low, high}));
+  }
+  return words;
 }
 
 void GpuLowering::lower_store(const Op& op) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 
+#include "tileweave/jit/codegen/gpu_axis_reducer.h"
 #include "tileweave/jit/codegen/gpu_lowering.h"
 #include "tileweave/jit/ir/host_eval.h"
 
@@ -20,8 +21,6 @@ using ir::Place4;
 using ir::Value;
 
 namespace {
-
-constexpr int accumulators = 4;  // independent chains in registers, for the latency of an addition
 
 // The bits that change nothing when combined; what a reduction of no lanes gives.
 std::uint64_t identity_bits(Combine how, Dtype t) {
@@ -55,157 +54,7 @@ bool is_separable(const Layout& l, int axis) {
   return l.is_injective_but_free();
 }
 
-// The bits of `p` that move the reduced axis.
-std::uint64_t reduced_bits(const Layout& l, Place4 p, int axis) {
-  std::uint64_t mask = 0;
-  for (int i = 0; i < l.bits(p); ++i) {
-    if ((l.bases(p)[static_cast<std::size_t>(i)] & l.axis_mask(axis)) != 0) mask |= std::uint64_t{1} << i;
-  }
-  return mask;
-}
-
-// The bits of `x` under `mask`, packed.
-std::uint64_t compress(std::uint64_t x, std::uint64_t mask) {
-  std::uint64_t out = 0;
-  for (int i = 0, k = 0; i < 64; ++i) {
-    if ((mask >> i & 1) != 0) out |= (x >> i & 1) << k++;
-  }
-  return out;
-}
-
 }  // namespace
-
-// What is reduced: one value, or a value and its index. A partial result is `width` LLVM values.
-struct Reduction {
-  using Partial = std::vector<llvm::Value*>;
-  int axis = 0;
-  std::vector<llvm::Type*> types;
-  std::function<Partial(const Partial&, const Partial&)> combine;
-  Partial identity;
-};
-
-// Reduces `lanes` (by register of `l`; empty where there is no code for it) along the axis; gives the registers of
-// l.slice(axis), in every thread that holds them.
-class AxisReducer {
- public:
-  using Partial = Reduction::Partial;
-  AxisReducer(GpuContext& c, const Layout& l, const Reduction& r) : c_(c), l_(l), r_(r), result_(l.slice(r.axis)) {}
-
-  std::vector<Partial> in_registers(const std::vector<Partial>& lanes) {
-    const std::uint64_t kept =
-        ~reduced_bits(l_, Place4::reg, r_.axis) & ((std::uint64_t{1} << l_.bits(Place4::reg)) - 1);
-    std::vector<std::vector<Partial>> chains(static_cast<std::size_t>(result_.registers()));
-    for (std::size_t r = 0; r < lanes.size(); ++r) {
-      if (lanes[r].empty()) continue;
-      auto& chain = chains[compress(r, kept)];
-      const std::size_t n = ++met_[&chain] - 1;
-      if (chain.size() < accumulators) {
-        chain.push_back(lanes[r]);
-      } else {
-        chain[n % accumulators] = r_.combine(chain[n % accumulators], lanes[r]);
-      }
-      c_.split_long_block();
-    }
-    std::vector<Partial> out;
-    for (auto& chain : chains) {
-      for (std::size_t step = 1; step < chain.size(); step *= 2) {
-        for (std::size_t i = 0; i + step < chain.size(); i += 2 * step)
-          chain[i] = r_.combine(chain[i], chain[i + step]);
-      }
-      out.push_back(chain.empty() ? Partial{} : chain[0]);
-    }
-    return out;
-  }
-
-  template <class Shuffle>
-  void across_lanes(std::vector<Partial>& partials, Shuffle shuffle) {
-    const std::uint64_t lanes = reduced_bits(l_, Place4::lane, r_.axis);
-    for (int i = 4; i >= 0; --i) {
-      if ((lanes >> i & 1) == 0) continue;
-      for (Partial& p : partials) {
-        if (p.empty()) continue;
-        Partial other;
-        for (llvm::Value* v : p) other.push_back(shuffle(v, c_.i32(std::int64_t{1} << i)));
-        p = r_.combine(p, other);
-      }
-    }
-  }
-
-  // Every warp writes its partial results; after a barrier every thread combines those of all warps, in their order.
-  template <class Store, class Load>
-  void across_warps(std::vector<Partial>& partials, SharedScratch& scratch, Store store, Load load) {
-    const std::uint64_t warps = reduced_bits(l_, Place4::warp, r_.axis);
-    if (warps == 0) return;
-    const int ways = 1 << std::popcount(warps);
-    // A slot for each (register, other lane bits, other warp bits), with `ways` neighbours each.
-    std::vector<std::uint64_t> place(static_cast<std::size_t>(5 + c_.warp_bits), 0);
-    int bits = std::popcount(warps);
-    std::uint64_t copies_of_lane = 0, copies_of_warp = 0;
-    for (int i = 0; i < 5; ++i) {
-      const bool moves = result_.bases(Place4::lane)[static_cast<std::size_t>(i)] != 0;
-      if (moves) place[static_cast<std::size_t>(i)] = std::uint64_t{1} << bits++;
-      if (!moves) copies_of_lane |= std::uint64_t{1} << i;
-    }
-    for (int i = 0, k = 0; i < c_.warp_bits; ++i) {
-      auto& base = place[static_cast<std::size_t>(5 + i)];
-      if ((warps >> i & 1) != 0) {
-        base = std::uint64_t{1} << k++;
-      } else if (result_.bases(Place4::warp)[static_cast<std::size_t>(i)] != 0) {
-        base = std::uint64_t{1} << bits++;
-      } else {
-        copies_of_warp |= std::uint64_t{1} << i;
-      }
-    }
-    std::vector<std::uint64_t> slot = place;
-    for (std::uint64_t& base : slot) {
-      if (base < static_cast<std::uint64_t>(ways)) base = 0;
-    }
-    llvm::Value* first = c_.is_first(copies_of_lane, copies_of_warp);
-    const auto count = static_cast<std::int64_t>(partials.size()) << bits;
-    std::vector<std::int64_t> base;
-    std::int64_t total = 0;
-    for (llvm::Type* t : r_.types) {
-      base.push_back(total);
-      total += count * bytes_of(t);
-      total = (total + 15) / 16 * 16;
-    }
-    const std::int64_t start = scratch.allocate(total);
-    const auto offset = [&](const std::vector<std::uint64_t>& bases, std::size_t which, std::size_t r, int way) {
-      const std::int64_t bytes = bytes_of(r_.types[which]);
-      llvm::Value* thread = c_.b.CreateMul(c_.thread_linear(bases), c_.i32(bytes));
-      const std::int64_t constant = start + base[which] + ((static_cast<std::int64_t>(r) << bits) + way) * bytes;
-      return c_.b.CreateAdd(thread, c_.i32(constant));
-    };
-    for (std::size_t r = 0; r < partials.size(); ++r) {
-      for (std::size_t k = 0; k < partials[r].size(); ++k) store(offset(place, k, r, 0), partials[r][k], first);
-    }
-    scratch.barrier();
-    for (std::size_t r = 0; r < partials.size(); ++r) {
-      if (partials[r].empty()) continue;
-      std::vector<Partial> all;
-      for (int way = 0; way < ways; ++way) {
-        Partial p;
-        for (std::size_t k = 0; k < r_.types.size(); ++k) p.push_back(load(offset(slot, k, r, way), r_.types[k]));
-        all.push_back(std::move(p));
-      }
-      for (std::size_t step = 1; step < all.size(); step *= 2) {
-        for (std::size_t i = 0; i + step < all.size(); i += 2 * step) all[i] = r_.combine(all[i], all[i + step]);
-      }
-      partials[r] = all[0];
-    }
-  }
-
- private:
-  static std::int64_t bytes_of(llvm::Type* t) {
-    return t->isIntegerTy(1) ? 1 : static_cast<std::int64_t>(t->getPrimitiveSizeInBits() / 8);
-  }
-
-  GpuContext& c_;
-  const Layout& l_;
-  const Reduction& r_;
-  const Layout result_;
-  std::map<const void*, std::size_t> met_;
-};
 
 std::vector<std::vector<llvm::Value*>> GpuLowering::reduce_axis(const Layout& l, const Reduction& r,
                                                                 const std::vector<std::vector<llvm::Value*>>& lanes) {
@@ -237,12 +86,63 @@ llvm::Value* GpuLowering::counts(TileFrame& frame, int r, const Regs* mask) {
   return k != nullptr && k->isOne() ? p : c.both(p, m);
 }
 
+// A sum of products of f32 that nothing has asked for yet: added up by multiply-adds, one rounding less a term.
+bool GpuLowering::sums_products(const Op& op, const Layout& l) const {
+  const Value* x = op.operands[0];
+  return op.attrs.get_text(ir::AttrKey::combine) == "sum" && x->type.elem == Dtype::f32 && is_deferred(x) &&
+         x->def->id == OpId::mul && layout_of(x) == l;
+}
+
+void GpuLowering::lower_sum_of_products(const Op& op, const Layout& l) {
+  const Value* x = op.operands[0];
+  const int axis = static_cast<int>(op.attrs.get_int(ir::AttrKey::axis));
+  const Regs* mask = op.operands.size() == 2 ? &get(op.operands[1], l) : nullptr;
+  Reduction r;
+  r.axis = axis;
+  r.types = {c.b.getFloatTy()};
+  r.identity = {llvm::ConstantFP::get(c.b.getFloatTy(), 0.0)};
+  r.combine = [&](const Reduction::Partial& a, const Reduction::Partial& b) {
+    return Reduction::Partial{c.b.CreateFAdd(a[0], b[0])};
+  };
+  const auto chosen = [&](const Reduction::Partial& lane, llvm::Value* value, llvm::Value* otherwise) {
+    return Reduction::Partial{lane.size() == 3 ? c.b.CreateSelect(lane[2], value, otherwise) : value};
+  };
+  r.start = [&](const Reduction::Partial& lane) {
+    return chosen(lane, c.b.CreateFMul(lane[0], lane[1]), r.identity[0]);
+  };
+  r.accumulate = [&](const Reduction::Partial& chain, const Reduction::Partial& lane) {
+    const std::array<llvm::Value*, 3> operands{lane[0], lane[1], chain[0]};
+    return chosen(lane, c.elements.op(OpId::fma, Dtype::f32, operands), chain[0]);
+  };
+  TileFrame frame(c, l, shape_of(x->type));
+  std::vector<Reduction::Partial> lanes(static_cast<std::size_t>(l.registers()));
+  for (int i = 0; i < l.registers(); ++i) {
+    if (!frame.is_live(i)) continue;
+    auto& lane = lanes[static_cast<std::size_t>(i)];
+    lane = {element(x->def->operands[0], l, i), element(x->def->operands[1], l, i)};
+    if (llvm::Value* p = counts(frame, i, mask)) lane.push_back(p);
+    c.split_long_block();
+  }
+  c.enter_op(op);
+  Regs regs;
+  for (const auto& p : reduce_axis(l, r, lanes)) {
+    // Sums start at +0, which shows where all terms are -0.
+    regs.push_back(p.empty() ? nullptr : r.combine(p, r.identity)[0]);
+  }
+  define(op.results[0], op.results[0]->type.rank == 0 ? scalar_layout_ : l.slice(axis), regs);
+}
+
 void GpuLowering::lower_reduce(const Op& op) {
   const Value *x = op.operands[0], *result = op.results[0];
   const int axis = static_cast<int>(op.attrs.get_int(ir::AttrKey::axis));
   const Combine how = *ir::combine_from_name(op.attrs.get_text(ir::AttrKey::combine));
   const Dtype from = x->type.elem, t = is_narrow_float(from) ? Dtype::f32 : from;
   const Layout l = reducible_layout(x, axis);
+  if (moments_.contains(&op)) return lower_deviations(op, l);
+  if (const Op* squares = find_deviations(op); squares != nullptr && layout_of(x) == l) {
+    return lower_sum_with_deviations(op, *squares, l);
+  }
+  if (sums_products(op, l)) return lower_sum_of_products(op, l);
   const Regs& held = get(x, l);
   const Regs* mask = op.operands.size() == 2 ? &get(op.operands[1], l) : nullptr;
 

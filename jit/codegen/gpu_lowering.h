@@ -19,6 +19,7 @@
 #include "tileweave/jit/codegen/gpu_sync.h"
 #include "tileweave/jit/ir/builder.h"
 #include "tileweave/jit/ir/layout_conversion.h"
+#include "tileweave/jit/ir/short_forms.h"
 
 namespace tileweave::codegen {
 
@@ -39,6 +40,7 @@ class GpuLowering {
   // --- the driver (gpu_lower.cpp)
   void lower_params();
   void lower_program_ids();
+  int min_blocks() const;
   void lower_op(const ir::Op& op);
   void lower_elementwise(const ir::Op& op);
 
@@ -48,6 +50,10 @@ class GpuLowering {
   bool is_known_early(const ir::Value* v) const;
   void lower_early(const ir::Value* v);
   void lower_version(Version v, llvm::BasicBlock* block);
+  // gpu_rotated.cpp. False where the function has no such version: nothing was emitted that matters.
+  bool lower_rotated();
+  std::int64_t rotated_extent() const;
+  bool is_rotated_block(const ir::Op& op) const;
 
   // --- ops, by file: gpu_lower_shape.cpp
   void lower_reshape_in_memory(const ir::Op& op);
@@ -66,6 +72,11 @@ class GpuLowering {
   void emit_load_of(const ir::Op& op, BlockAccess& a, Version v, const Regs* mask, int r, Regs& regs);
   void lower_store(const ir::Op& op);
   void emit_store(BlockAccess& a, Version v, const ir::Value* value, const Regs* mask);
+  // The elements of a vector as 32-bit words, two of f16 or bf16 rounded at once; empty where that is not how they
+  // come.
+  std::vector<llvm::Value*> rotated_values(BlockAccess& a, const ir::Value* value, const ir::Layout& l,
+                                           const std::vector<int>& group);
+  std::vector<llvm::Value*> rounded_words(const ir::Value* value, const ir::Layout& l, const std::vector<int>& group);
   // The predicate of an element, or of the vector that it leads; null where it is always true.
   llvm::Value* predicate_of(BlockAccess& a, Version v, int r, const Regs* mask);
   // Runs `emit` for full and for generic, each under `decide`, and joins what they give.
@@ -81,8 +92,17 @@ class GpuLowering {
                                                      const std::vector<std::vector<llvm::Value*>>& lanes);
   ir::Layout reducible_layout(const ir::Value* x, int axis) const;
   llvm::Value* counts(TileFrame& frame, int r, const Regs* mask);
+  bool sums_products(const ir::Op& op, const ir::Layout& l) const;
+  void lower_sum_of_products(const ir::Op& op, const ir::Layout& l);
   void lower_reduce(const ir::Op& op);
   void lower_arg_reduce(const ir::Op& op);
+  // gpu_lower_moments.cpp
+  const ir::Op* find_deviations(const ir::Op& sum) const;
+  void lower_sum_with_deviations(const ir::Op& sum, const ir::Op& squares, const ir::Layout& l);
+  std::vector<std::vector<llvm::Value*>> squared_deviations(const Regs& held, const std::vector<llvm::Value*>& counted,
+                                                            const std::vector<llvm::Value*>& means, const ir::Layout& l,
+                                                            int axis);
+  void lower_deviations(const ir::Op& op, const ir::Layout& l);
   // gpu_lower_dot.cpp
   void stage_operand(const ir::Value* v, int k_axis, std::int64_t k0, std::int64_t part, std::int64_t base);
   Regs multiply_staged(const ir::Op& op, const Regs& acc, std::int64_t part, std::int64_t base_a, std::int64_t base_b);
@@ -141,6 +161,7 @@ class GpuLowering {
 
   GpuContext c;
   const Target& target_;
+  const ir::RoundedValues rounded_;
   LayoutMap layouts_;
   ir::Layout scalar_layout_;
   SharedScratch scratch_;
@@ -148,9 +169,17 @@ class GpuLowering {
   std::unordered_map<const ir::Value*, ViewSlots> views_;
   std::array<llvm::Value*, 3> program_ids_{}, grid_{};
   Version version_ = Version::generic;
+  std::optional<Rotation> rotation_;
   // Ops whose blocks the check before the body covers, with the length of the vectors it was made for.
   std::unordered_map<const ir::Op*, int> checked_;
   std::vector<const ir::Op*> checked_order_;
+
+  // What the warps know of a sum of squared deviations before it is asked for: by register of the result and warp.
+  struct Moments {
+    std::vector<std::vector<std::array<llvm::Value*, 3>>> warps;  // sum, squares about the warp's mean, count
+    std::map<std::size_t, int> some_register;                     // of the values, for a register of the result
+  };
+  std::unordered_map<const ir::Op*, Moments> moments_;
 
   static Key key(const ir::Value* v, const ir::Layout& l);
   struct Scope {

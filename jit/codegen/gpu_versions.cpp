@@ -68,6 +68,7 @@ void GpuLowering::lower_version(Version v, llvm::BasicBlock* block) {
   version_ = v;
   scratch_.restart();
   order_.clear();
+  moments_.clear();
   open_scope();
   lower_body(c.f.body());
   close_scope();
@@ -89,6 +90,7 @@ void GpuLowering::lower_versions() {
     whole = c.both(whole, c.both(a.is_whole(), aligned));
   }
   if (checked_.empty()) return lower_version(Version::generic, c.b.GetInsertBlock());
+  if (lower_rotated()) return;
   if (full == nullptr) return lower_version(Version::full, c.b.GetInsertBlock());
   llvm::BasicBlock *fast = c.new_block("full"), *ragged = c.new_block("ragged");
   c.b.CreateCondBr(full, fast, ragged);

@@ -39,6 +39,7 @@ void make_kernel(llvm::Module& m, const LoweredKernel& kernel) {
   annotate(m, *f, "reqntidx", kernel.threads_per_block);
   annotate(m, *f, "reqntidy", 1);
   annotate(m, *f, "reqntidz", 1);
+  if (kernel.min_blocks > 0) annotate(m, *f, "minctasm", kernel.min_blocks);
   if (moves_registers(m)) annotate(m, *f, "maxnreg", registers_at_entry(kernel.threads_per_block));
 }
 

@@ -331,7 +331,11 @@ Op* Builder::open_control(OpId expected) const {
 }
 
 Value* Builder::remake(const Op& op, std::span<Value* const> operands, Place p) {
-  if (is_elementwise(op.id)) return elementwise(op.id, operands, p);
+  if (is_elementwise(op.id)) {
+    Value* same = elementwise(op.id, operands, p);
+    if (same->def != nullptr && same->def->id == op.id) same->def->attrs = op.attrs;  // else it was folded
+    return same;
+  }
   switch (op.id) {
     case OpId::convert:
       return convert(operands[0], op.results[0]->type.elem, p, op.attrs.get_int(AttrKey::saturate) != 0);

@@ -151,6 +151,8 @@ void interpret_elementwise(Frame& f, const Op& op) {
     in[k] = &f.get(op.operands[k]);
     exact = exact && in[k]->error.empty();
   }
+  const ShortForm* form = f.short_form_of(op);
+  exact = exact && form == nullptr;
   TileValue out;
   out.bits.resize(n);
   if (!exact) out.error.resize(n);
@@ -163,6 +165,7 @@ void interpret_elementwise(Frame& f, const Op& op) {
     }
     out.bits[i] = lane(bits[0], bits[1], bits[2]);
     if (!exact) out.error[i] = elementwise_error(op.id, t, std::span(bits).first(op.operands.size()), errors);
+    if (form != nullptr) out.error[i] += short_form_error(*form, host::to_double(out.bits[i], t));
   }
   f.set(op.results[0], std::move(out));
 }

@@ -4,12 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "tileweave/jit/ir/function.h"
+#include "tileweave/jit/ir/short_forms.h"
 
 namespace tileweave::ir {
 
@@ -20,6 +22,8 @@ struct InterpretOptions {
   bool checked = false;
   // Carry along how far another order of summation may move each value (interpret_error.cpp).
   bool bounds = false;
+  // With `bounds`: and how far the short forms of GPUs may (short_forms.h).
+  bool short_forms = false;
 };
 
 // Lanes of one op that lay outside their view, over all programs.
@@ -30,7 +34,9 @@ struct ClippedAccess {
 
 class Interpreter {
  public:
-  explicit Interpreter(const Function& f, InterpretOptions options = {}) : function_(f), options_(options) {}
+  explicit Interpreter(const Function& f, InterpretOptions options = {}) : function_(f), options_(options) {
+    if (options.bounds && options.short_forms) rounded_.emplace(f);
+  }
 
   // All programs of the grid, one after another, x fastest. Slots as in jit/runtime/abi.h: a view of rank R is
   // 1 + 2R slots (base, extents, strides in elements), a scalar one, its bytes in the low end.
@@ -48,6 +54,7 @@ class Interpreter {
   friend struct Frame;
   const Function& function_;
   InterpretOptions options_;
+  std::optional<RoundedValues> rounded_;
   std::vector<ClippedAccess> clipped_;
   std::unordered_map<std::uint64_t, double> memory_error_;  // by address; exact where absent
   bool undetermined_ = false;

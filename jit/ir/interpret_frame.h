@@ -38,6 +38,8 @@ struct Frame {
   const Function& owner_function() const;
   bool bounds() const { return owner.options_.bounds; }
   bool checked() const { return owner.options_.checked; }
+  // The short form that a backend may take for this op; null: none.
+  const ShortForm* short_form_of(const Op& op) const { return owner.rounded_ ? owner.rounded_->form_of(op) : nullptr; }
   const TileValue& get(const Value* v) const { return tiles.at(v); }
   void set(const Value* v, TileValue t) { tiles[v] = std::move(t); }
   std::uint64_t scalar(const Value* v) const { return get(v).bits[0]; }

@@ -6,6 +6,7 @@
 #include "tileweave/jit/base/error.h"
 #include "tileweave/jit/base/meaning/functions.h"
 #include "tileweave/jit/ir/rewrite.h"
+#include "tileweave/jit/ir/short_forms.h"
 #include "tileweave/jit/passes/passes.h"
 
 namespace tileweave::passes {
@@ -19,9 +20,11 @@ struct Expr {
   Builder* builder = nullptr;
   Value* value = nullptr;
   Place place;
+  // Divisors and quotients of this function are normal numbers, or do not matter (for GPUs: no slow path).
+  bool divides_in_range = false;
 
   Dtype elem() const { return value->type.elem; }
-  Expr with(Value* v) const { return {builder, v, place}; }
+  Expr with(Value* v) const { return {builder, v, place, divides_in_range}; }
   Expr apply(OpId id) const { return with(builder->elementwise(id, {value}, place)); }
   Expr apply(OpId id, const Expr& b) const { return with(builder->elementwise(id, {value, b.value}, place)); }
   Expr apply(OpId id, const Expr& b, const Expr& c) const {
@@ -34,7 +37,11 @@ struct Expr {
 Expr operator+(const Expr& a, const Expr& b) { return a.apply(OpId::add, b); }
 Expr operator-(const Expr& a, const Expr& b) { return a.apply(OpId::sub, b); }
 Expr operator*(const Expr& a, const Expr& b) { return a.apply(OpId::mul, b); }
-[[maybe_unused]] Expr operator/(const Expr& a, const Expr& b) { return a.apply(OpId::div, b); }
+[[maybe_unused]] Expr operator/(const Expr& a, const Expr& b) {
+  const Expr quotient = a.apply(OpId::div, b);
+  if (a.divides_in_range) quotient.value->def->attrs.set(AttrKey::precision, "in_range");
+  return quotient;
+}
 Expr operator-(const Expr& a) { return a.apply(OpId::neg); }
 [[maybe_unused]] Expr operator&(const Expr& a, const Expr& b) { return a.apply(OpId::bit_and, b); }
 [[maybe_unused]] Expr operator|(const Expr& a, const Expr& b) { return a.apply(OpId::bit_or, b); }
@@ -141,9 +148,17 @@ Expr expand(OpId id, const Expr& a, [[maybe_unused]] const Expr& b) {
   throw_internal_error(std::source_location::current(), std::string(op_info(id).name) + " is not composed");
 }
 
-Value* compute(Builder& b, const Op& op, const std::vector<Value*>& operands) {
+// f32 functions whose every division is 1 / a or y / (1 + exp(z)), scaled so that both sides are normal numbers; where
+// they are not, the quotient is rounded away or not selected.
+bool divides_in_range(OpId id) {
+  return id == OpId::gelu || id == OpId::gelu_tanh || id == OpId::gelu_sigmoid || id == OpId::silu ||
+         id == OpId::sigmoid || id == OpId::tanh;
+}
+
+Value* compute(Builder& b, const Op& op, const std::vector<Value*>& operands, bool for_gpu) {
   if (!op_info(op.id).composed) return b.remake(op, operands, op.place);
-  const Expr first{&b, operands.front(), op.place}, last{&b, operands.back(), op.place};
+  const bool in_range = for_gpu && divides_in_range(op.id) && operands[0]->type.elem == Dtype::f32;
+  const Expr first{&b, operands.front(), op.place, in_range}, last{&b, operands.back(), op.place, in_range};
   return expand(op.id, first, last).value;
 }
 
@@ -153,15 +168,47 @@ bool computes_in_f32(const Op& op) {
   return computes && is_narrow_float(op.operands[0]->type.elem);
 }
 
-bool expand_op(Rewriter& w, const Op& op) {
-  const bool narrow = computes_in_f32(op);
-  if (!narrow && !op_info(op.id).composed) return false;
+// A composed op that stays: the GPU lowering has a short form of it for where its result is rounded.
+bool stays(const Op& op, const RoundedValues* rounded) {
+  if (rounded == nullptr || !op_info(op.id).composed) return false;
+  const Dtype t = op.results[0]->type.elem;
+  if (!is_narrow_float(t)) return rounded->form_of(op) != nullptr;
+  return short_form(op.id, {Rounding::Use::rounded, t == Dtype::bf16 ? Dtype::bf16 : Dtype::f16}) != nullptr;
+}
+
+bool is_one(const Value* v) {
+  while (v->def != nullptr && v->def->id == OpId::broadcast) v = v->def->operands[0];
+  return v->def != nullptr && v->def->id == OpId::constant && v->type.elem == Dtype::f32 &&
+         v->def->attrs.get_int(AttrKey::value) == 0x3f800000;
+}
+
+// 1 + tanh(u), where it is rounded to 16 bits, is 2 sigmoid(2u): no cancellation, and a short form.
+bool rewrite_one_plus_tanh(Rewriter& w, const Op& op, const RoundedValues& rounded) {
+  if (op.id != OpId::add || op.results[0]->type.elem != Dtype::f32) return false;
+  if (short_form(OpId::sigmoid, rounded.of(op.results[0])) == nullptr) return false;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Op* tanh = op.operands[i]->def;
+    if (tanh == nullptr || tanh->id != OpId::tanh || !is_one(op.operands[1 - i])) continue;
+    Builder& b = w.builder();
+    Value* two = b.constant(op.results[0]->type, 2.0, op.place);
+    Value* u = b.elementwise(OpId::mul, {two, w.map(tanh->operands[0])}, op.place);
+    Value* s = b.elementwise(OpId::sigmoid, {u}, op.place);
+    w.replace(op.results[0], b.elementwise(OpId::mul, {two, s}, op.place));
+    return true;
+  }
+  return false;
+}
+
+bool expand_op(Rewriter& w, const Op& op, const RoundedValues* rounded) {
+  if (rounded != nullptr && rewrite_one_plus_tanh(w, op, *rounded)) return true;
+  const bool narrow = computes_in_f32(op), stay = stays(op, rounded);
+  if (!narrow && (stay || !op_info(op.id).composed)) return false;
   std::vector<Value*> operands = w.map(op.operands);
   Builder& b = w.builder();
   for (Value*& v : operands) {
     if (narrow && is_narrow_float(v->type.elem)) v = b.convert(v, Dtype::f32, op.place);
   }
-  Value* result = compute(b, op, operands);
+  Value* result = stay ? b.remake(op, operands, op.place) : compute(b, op, operands, rounded != nullptr);
   const Dtype wanted = op.results[0]->type.elem;
   w.replace(op.results[0], is_narrow_float(wanted) ? b.convert(result, wanted, op.place) : result);
   return true;
@@ -169,6 +216,13 @@ bool expand_op(Rewriter& w, const Op& op) {
 
 }  // namespace
 
-void expand_composed(Function& f) { f = Rewriter(f).run(expand_op); }
+void expand_composed(Function& f) {
+  f = Rewriter(f).run([](Rewriter& w, const Op& op) { return expand_op(w, op, nullptr); });
+}
+
+void expand_composed_but_short_forms(Function& f) {
+  const RoundedValues rounded(f);
+  f = Rewriter(f).run([&](Rewriter& w, const Op& op) { return expand_op(w, op, &rounded); });
+}
 
 }  // namespace tileweave::passes

@@ -24,6 +24,10 @@ void canonicalize(ir::Function& f);
 // must see what every backend sees.
 void expand_composed(ir::Function& f);
 
+// The same for GPUs, but for the composed ops that have a short form where they stand (ir/short_forms.h): those stay,
+// on f32 operands.
+void expand_composed_but_short_forms(ir::Function& f);
+
 // Requires: recorded or promoted, not expanded. Ensures: (options.contract) a floating product whose only use is an
 // addition or subtraction of the same region is one fma with it. Why here: before promote_vars a product kept in a Var
 // is no part of a later expression, and before expand_composed what functions are composed of is not there yet. Why not

@@ -98,10 +98,10 @@ std::optional<std::string> compare(const Program& p, const Executor& a, const Ex
 }
 
 std::optional<std::string> compare_with_interpreter(const Program& p, const std::function<void(ir::Function&)>& prepare,
-                                                    const Executor& backend) {
+                                                    const Executor& backend, bool short_forms) {
   ir::Function prepared = p.function.clone();
   prepare(prepared);
-  ir::Interpreter reference(prepared, {.bounds = true});
+  ir::Interpreter reference(prepared, {.bounds = true, .short_forms = short_forms});
   const Memory first(p), second(p);
   const auto run_reference = [&](const ir::Function&, std::span<const std::uint64_t> slots, const ir::Grid& grid) {
     reference.run(slots, grid);

@@ -27,8 +27,9 @@ std::optional<std::string> compare(const Program& p, const Executor& a, const Ex
 // another order of summation allows (Interpreter::bound_at). `prepare` is what the backend does up to contract_fma:
 // expansion changes no bit, but the bounds are carried through a composed function as a whole and not through the bit
 // arithmetic that it is made of.
+// With `short_forms` a backend may also be off by as much as those it has (ir/short_forms.h).
 std::optional<std::string> compare_with_interpreter(const Program& p, const std::function<void(ir::Function&)>& prepare,
-                                                    const Executor& backend);
+                                                    const Executor& backend, bool short_forms = false);
 
 // The smallest program found that still fails: ops dropped, replaced by an operand or a constant, ifs by a branch.
 using Check = std::function<std::optional<std::string>(const Program&)>;

@@ -29,7 +29,7 @@ void check_sweep(const std::vector<SweepCase>& cases) {
   if (!has_gpu()) return;
   const Executor gpu = cuda_executor();
   for (const SweepCase& c : cases) {
-    const auto difference = compare_with_interpreter(c.program, prepare_for_backend, gpu);
+    const auto difference = compare_with_interpreter(c.program, prepare_for_backend, gpu, true);
     CHECK_MESSAGE(!difference, c.name << ": " << difference.value_or(""));
   }
 }
@@ -39,7 +39,7 @@ void check_programs(std::uint64_t first, std::uint64_t count, const RandomOption
   const Executor gpu = cuda_executor();
   const auto failure = check_seeds(
       first, count * (env().long_tests ? 10 : 1), [&](std::uint64_t seed) { return random_program(seed, options); },
-      [&](const Program& p) { return compare_with_interpreter(p, prepare_for_backend, gpu); });
+      [&](const Program& p) { return compare_with_interpreter(p, prepare_for_backend, gpu, true); });
   CHECK_MESSAGE(!failure, failure.value_or(""));
 }
 

@@ -133,6 +133,34 @@ SweepCase layer_norm(std::int64_t rows, std::int64_t columns, std::int64_t block
   return k.take({(rows + per_program - 1) / per_program, 1, 1});
 }
 
+// Rows of any pitch in a narrow type: centred, scaled, weighted, gelu, rounded; the whole row in one block. `far`: the
+// mean is a thousand times the deviation.
+SweepCase norm_gelu(Dtype t, std::int64_t rows, std::int64_t columns, bool far) {
+  Kernel k("norm_gelu " + std::string(dtype_name(t)) + " " + std::to_string(columns) + (far ? " far" : ""));
+  Value *g = k.input(t, {columns}), *c = k.input(t, {columns}), *x = k.input(t, {rows, columns});
+  if (far) k.fill([](std::int64_t i) { return 128 + i % 2; });
+  Value* y = k.output(t, {rows, columns});
+  const auto wide = [&](Value* v) { return t == Dtype::f32 ? v : k.b.convert(v, Dtype::f32); };
+  const std::vector<Value*> at{k.b.program_id(0), k.b.index(0)};
+  const auto [loaded, valid] = k.load_valid(x, at, {1, columns});
+  Value* v = wide(loaded);
+  const auto mean_of = [&](Value* what) {
+    Value* sum = k.b.reduce(what, 1, Combine::sum, valid);
+    return k.b.elementwise(OpId::mul, {sum, k.number(sum->type, 1.0 / static_cast<double>(columns))});
+  };
+  const auto weight = [&](Value* view) {
+    Value* w = wide(k.load(view, {k.b.index(0)}, {columns}));
+    return k.b.broadcast(k.b.expand_dims(w, 0), v->type.shape());
+  };
+  Value* d = k.b.elementwise(OpId::sub, {v, k.over(mean_of(v), v)});
+  Value* variance = mean_of(k.b.elementwise(OpId::mul, {d, d}));
+  Value* scale = k.b.elementwise(OpId::rsqrt, {k.b.elementwise(OpId::add, {variance, k.number(variance->type, 1e-5)})});
+  Value* z = k.b.elementwise(OpId::mul, {d, k.over(scale, d)});
+  z = k.b.elementwise(OpId::gelu, {k.b.elementwise(OpId::fma, {z, weight(g), weight(c)})});
+  k.store(y, at, t == Dtype::f32 ? z : k.b.convert(z, t));
+  return k.take({rows, 1, 1});
+}
+
 // y = x^T in blocks, both edges ragged.
 SweepCase transpose(Dtype t, std::int64_t m, std::int64_t n, std::int64_t block) {
   Kernel k("transpose " + std::string(dtype_name(t)));
@@ -291,6 +319,13 @@ std::vector<SweepCase> gpu_kernels() {
   all.push_back(odd_views(Dtype::bf16));
   all.push_back(reshaped());
   all.push_back(reversed_in_place());
+  for (const Dtype t : {Dtype::f16, Dtype::bf16, Dtype::f32}) {
+    all.push_back(softmax(t, 3, 1003, 1003));
+    all.push_back(norm_gelu(t, 5, 1003, false));
+    all.push_back(norm_gelu(t, 2, 1024, false));
+    all.push_back(norm_gelu(t, 2, 1001, true));
+  }
+  all.push_back(norm_gelu(Dtype::f32, 2, 4097, false));
   return all;
 }
 

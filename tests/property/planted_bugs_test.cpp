@@ -21,7 +21,7 @@ std::optional<std::string> find(const PlantedBug& bug, const std::vector<SweepCa
   for (const SweepCase& c : kernels) {
     bool planted = false;
     const Executor wrong = simt_executor({.mutate = [&](llvm::Module& m) { planted = bug.plant(m); }});
-    const auto difference = compare_with_interpreter(c.program, prepare_for_backend, wrong);
+    const auto difference = compare_with_interpreter(c.program, prepare_for_backend, wrong, true);
     touched += planted ? 1 : 0;
     if (planted && difference) return c.name + ": " + *difference;
   }

@@ -15,7 +15,7 @@
 
 namespace tileweave::property {
 
-void prepare_for_backend(ir::Function& f) { jit::run_pipeline(f); }
+void prepare_for_backend(ir::Function& f) { jit::run_pipeline(f, {}, jit::Backend::gpu); }
 
 Executor simt_executor(SimtOptions options) {
   return [options = std::move(options)](const ir::Function& recorded, std::span<const std::uint64_t> slots,

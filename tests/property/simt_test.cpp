@@ -17,7 +17,7 @@ void check_programs(std::uint64_t first, std::uint64_t count, const RandomOption
   const Executor emulated = simt_executor(simt);
   const auto failure = check_seeds(
       first, count, [&](std::uint64_t seed) { return random_program(seed, options); },
-      [&](const Program& p) { return compare_with_interpreter(p, prepare_for_backend, emulated); });
+      [&](const Program& p) { return compare_with_interpreter(p, prepare_for_backend, emulated, true); });
   CHECK_MESSAGE(!failure, failure.value_or(""));
 }
 
@@ -25,7 +25,7 @@ void check_sweep(const std::vector<SweepCase>& cases) {
   REQUIRE(!cases.empty());
   const Executor emulated = simt_executor();
   for (const SweepCase& c : cases) {
-    const auto difference = compare_with_interpreter(c.program, prepare_for_backend, emulated);
+    const auto difference = compare_with_interpreter(c.program, prepare_for_backend, emulated, true);
     CHECK_MESSAGE(!difference, c.name << ": " << difference.value_or(""));
   }
 }
@@ -36,7 +36,7 @@ TEST_CASE("kernels as users write them, in several orders of warps") {
   for (const std::uint64_t seed : {0u, 1u, 2u}) {
     const Executor emulated = simt_executor({.seed = seed});
     for (const SweepCase& c : gpu_kernels()) {
-      const auto difference = compare_with_interpreter(c.program, prepare_for_backend, emulated);
+      const auto difference = compare_with_interpreter(c.program, prepare_for_backend, emulated, true);
       CHECK_MESSAGE(!difference, c.name << ": " << difference.value_or(""));
     }
   }

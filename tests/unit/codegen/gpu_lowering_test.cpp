@@ -27,7 +27,7 @@ std::string view(const std::string& element, int rank) {
 
 ir::Function prepared(const std::string& text) {
   ir::Function f = ir::parse(text);
-  jit::run_pipeline(f);
+  jit::run_pipeline(f, {}, jit::Backend::gpu);
   return f;
 }
 
