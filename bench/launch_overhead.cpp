@@ -34,6 +34,32 @@ const auto eight_arguments = tw::kernel("eight_arguments", [](In, In, In, In, Nu
 const auto twenty_arguments = tw::kernel("twenty_arguments", [](In, In, In, In, In, In, In, In, In, In, Num, Num, Num,
                                                                 Num, Num, Num, Num, Num, Num, Num) {});
 
+// The same kernel with and without eight requirements, and with eight more.
+template <int clauses>
+const auto with_requirements = tw::kernel(
+    "with_requirements", []([[maybe_unused]] In a, [[maybe_unused]] In b, Num, [[maybe_unused]] tw::Scalar<int> n) {
+      if constexpr (clauses >= 8) {
+        tw::requires_(a.extent(0) % 16 == 0);
+        tw::requires_(b.extent(0) % 4 == 0);
+        tw::requires_(tw::same_extents(a, b));
+        tw::requires_(tw::is_contiguous(a));
+        tw::requires_(tw::is_contiguous(b));
+        tw::requires_(tw::aligned(a, 16));
+        tw::requires_(n > 0);
+        tw::requires_(n <= a.extent(0));
+      }
+      if constexpr (clauses >= 16) {
+        tw::requires_(b.extent(0) % 16 == 0);
+        tw::requires_(a.extent(0) % 4 == 0);
+        tw::requires_(a.extent(0) > 3);
+        tw::requires_(a.stride(0) < 100);
+        tw::requires_(b.stride(0) < 100);
+        tw::requires_(tw::aligned(b, 16));
+        tw::requires_(n < 1000);
+        tw::requires_(n != b.extent(0) + 7);
+      }
+    });
+
 template <class F>
 void measure(const char* what, F&& launch) {
   const int batch = 10'000;
@@ -63,5 +89,11 @@ int main() {
     twenty_arguments.launch(stream, {1}, x, x, x, x, x, x, x, x, x, x, 1.f, 2.f, 3.f, 4.f, 5.f, 6.f, 7.f, 8.f, 9.f,
                             10.f);
   });
+  std::printf(
+      "\nrequirements checked at each launch, and what they add\n\n| clauses | ns a launch | allocations "
+      "|\n|---|---|---|\n");
+  measure("none", [&] { with_requirements<0>.launch(stream, {1}, x, x, 1.f, 16); });
+  measure("8", [&] { with_requirements<8>.launch(stream, {1}, x, x, 1.f, 16); });
+  measure("16", [&] { with_requirements<16>.launch(stream, {1}, x, x, 1.f, 16); });
   device.synchronize();
 }

@@ -156,13 +156,18 @@ void Frame::run(const Grid& grid, const Body& record, std::string (*text)(const 
   }
   if (any_written_ || pointer_count_ > 0) find_overlaps();
   const Key key(key_, static_cast<std::size_t>(facts_at_ + view_count_));
-  const runtime::LoadedKernel* kernel = kernel_.variants().find(key);
-  if (kernel == nullptr) {
+  const Entry* entry = kernel_.variants().find(key);
+  if (entry == nullptr || !entry->requirements->empty()) {
     int numbers[std::size(decltype(seen_){})];
     for (int i = 0; i < view_count_; ++i) numbers[i] = seen_[i].number;
-    kernel = &kernel_.variants().make({kernel_, stream_.device(), key, facts_at_, record, text, text_object,
-                                       std::span(numbers, static_cast<std::size_t>(view_count_)), place_});
+    if (entry != nullptr) {
+      entry->requirements->check(slots_, kernel_.name(), numbers, place_);
+    } else {
+      entry = &kernel_.variants().make({kernel_, stream_.device(), key, facts_at_, record, text, text_object,
+                                        std::span(numbers, static_cast<std::size_t>(view_count_)), slots_, place_});
+    }
   }
+  const runtime::LoadedKernel* kernel = entry->kernel.get();
   if (runtime::count_programs(grid.data(), place_) == 0) return;
   runtime::StreamState& stream = stream_.state();
   for (int i = 0; i < view_count_; ++i) seen_[i].tensor->use_on(stream, place_);

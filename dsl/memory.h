@@ -102,20 +102,34 @@ class Mask {
   record::Raw raw_{};
 };
 
+// `.cache = tw::Cache::streaming`: how the caches should treat what is loaded or stored. Values do not depend on it.
+enum class Cache : std::uint8_t {
+  automatic,
+  streaming,    // used once: the first to go
+  no_allocate,  // past the first level
+  keep          // used again: the last to go
+};
+
 template <class T, int R>
 struct LoadOptions {
   Pad<T> pad = {};
   Mask<R> mask = {};
+  Cache cache = Cache::automatic;
 };
 template <int R>
 struct StoreOptions {
   Mask<R> mask = {};
+  Cache cache = Cache::automatic;
 };
 
 namespace detail {
+constexpr std::string_view hint_of(Cache c) {
+  constexpr std::string_view names[] = {"", "streaming", "no_allocate", "keep"};
+  return names[static_cast<std::size_t>(c)];
+}
 template <class T, int R>
 record::LoadRequest request_of(const LoadOptions<T, R>& o) {
-  return {o.pad.given(), o.pad.literal(), o.mask.raw()};
+  return {o.pad.given(), o.pad.literal(), o.mask.raw(), hint_of(o.cache)};
 }
 }  // namespace detail
 
@@ -134,7 +148,8 @@ template <class T, int R, Operand E>
   requires(!std::is_const_v<T> && ConvertsTo<E, canonical_t<T>> && rank_v<E> <= R && leaf_v<E> != Leaf::tensor)
 void store(View<T, R> view, std::type_identity_t<Index<R>> offsets, const E& value,
            std::type_identity_t<StoreOptions<R>> options = {}, const Place& p = std::source_location::current()) {
-  record::store(view.raw(), offsets.raw(), record_as(value, dtype_of<T>, p), options.mask.raw(), p);
+  record::store(view.raw(), offsets.raw(), record_as(value, dtype_of<T>, p), options.mask.raw(), p,
+                detail::hint_of(options.cache));
 }
 template <class T, int R, Operand E>
   requires std::is_const_v<T>
@@ -162,7 +177,8 @@ template <class T, int R, Operand E>
   requires(!std::is_const_v<T> && ConvertsTo<E, canonical_t<T>> && rank_v<E> <= R)
 void store(const PtrTile<T, R>& pointers, const E& value, std::type_identity_t<StoreOptions<R>> options = {},
            const Place& p = std::source_location::current()) {
-  record::store_pointers(pointers.raw(), record_as(value, dtype_of<T>, p), options.mask.raw(), p);
+  record::store_pointers(pointers.raw(), record_as(value, dtype_of<T>, p), options.mask.raw(), p,
+                         detail::hint_of(options.cache));
 }
 
 }  // namespace tileweave

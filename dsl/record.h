@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "tileweave/dsl/element.h"
@@ -87,14 +88,16 @@ Raw view_stride(const Raw& view, int axis, const Place& p);
 struct LoadRequest {
   bool has_pad = false;
   Literal pad;
-  Raw mask;  // value null: none
+  Raw mask;               // value null: none
+  std::string_view hint;  // of the caches; empty: none
 };
 Raw load(const Raw& view, std::span<const Raw> offsets, ExtentSpan extents, const LoadRequest& request, const Place& p);
-void store(const Raw& view, std::span<const Raw> offsets, const Raw& value, const Raw& mask, const Place& p);
+void store(const Raw& view, std::span<const Raw> offsets, const Raw& value, const Raw& mask, const Place& p,
+           std::string_view hint = {});
 Raw pointer(const Raw& view, const Place& p);
 Raw advance(const Raw& pointers, const Raw& offsets, const Place& p);
 Raw load_pointers(const Raw& pointers, const LoadRequest& request, const Place& p);
-void store_pointers(const Raw& pointers, const Raw& value, const Raw& mask, const Place& p);
+void store_pointers(const Raw& pointers, const Raw& value, const Raw& mask, const Place& p, std::string_view hint = {});
 
 // --- reductions
 enum class Reduction : std::uint8_t { sum, prod, min, max, fmin, fmax, any, all, bit_and, bit_or, bit_xor };
@@ -102,6 +105,35 @@ Raw reduce(const Raw& x, int axis, Reduction how, bool keep_dims, const Place& p
 Raw arg_reduce(const Raw& x, int axis, bool largest, bool keep_dims, const Place& p);
 // acc.value null: a sum from zero in `result`, its rows and columns valid as those of a and b.
 Raw dot(const Raw& a, const Raw& b, const Raw& acc, Dtype result, std::string_view precision, const Place& p);
+
+// --- moving elements
+Raw slice(const Raw& x, ExtentSpan starts, ExtentSpan extents, const Place& p);
+Raw cat(const Raw& a, const Raw& b, int axis, const Place& p);
+Raw flip(const Raw& x, int axis, const Place& p);
+// Valid where the index is; an invalid lane of x is 0.
+Raw gather(const Raw& x, const Raw& index, int axis, const Place& p);
+// Valid lanes come first, so many as there are in each line.
+Raw sort(const Raw& x, int axis, bool descending, bool indices, const Place& p);
+// Where the k largest are, largest first.
+Raw topk_indices(const Raw& x, index_t k, int axis, const Place& p);
+Raw histogram(const Raw& x, index_t bins, const Place& p);
+Raw squeeze(const Raw& x, int axis, const Place& p);
+// The last axis' two lanes, without it; and the two put together again as neighbours along the last axis.
+std::pair<Raw, Raw> split(const Raw& x, const Place& p);
+Raw interleave(const Raw& a, const Raw& b, const Place& p);
+
+// --- combining lanes with a function of the user's: begin gives its arguments a..., b...; end takes what it gave
+enum class Lanes : std::uint8_t { scan, reverse_scan, fold, fold_keep_dims };
+std::vector<Raw> begin_combine(std::span<const Raw> values, int axis, Lanes how, const Place& p);
+std::vector<Raw> end_combine(std::span<const Raw> given, const Place& p);
+
+// --- contracts at launch
+// The condition is checked at every launch, before the kernel runs; it hangs on the launch's arguments alone.
+void require(const Raw& condition, const std::string& text, const Place& p);
+// The view's first element lies at a multiple of so many bytes.
+void require_aligned(const Raw& view, index_t bytes, const Place& p);
+// A condition that is known already.
+void require_known(bool condition, const std::string& text, const Place& p);
 
 // --- mutable tiles
 Raw make_var(const Raw& init, const Place& p);  // value: the variable, mask: its validity for ever

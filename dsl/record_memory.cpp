@@ -106,12 +106,13 @@ Raw load(const Raw& view, std::span<const Raw> offsets, ExtentSpan extents, cons
   const std::vector<Value*> at = offset_values(r, offsets, p);
   Value* asked = user_mask(r, request.mask, extents, p);
   const std::uint64_t pad = request.has_pad ? pad_bits(request.pad, v->type.elem) : 0;
-  Value* tile = r.builder.load(v, at, extents, asked, pad, p);
+  Value* tile = r.builder.load(v, at, extents, asked, pad, p, request.hint);
   if (request.has_pad) return r.wrap(tile);
   return r.wrap(tile, both_valid(r, r.builder.inside(v, at, extents, p), asked, p));
 }
 
-void store(const Raw& view, std::span<const Raw> offsets, const Raw& value, const Raw& mask, const Place& place) {
+void store(const Raw& view, std::span<const Raw> offsets, const Raw& value, const Raw& mask, const Place& place,
+           std::string_view hint) {
   Recorder& r = current(place);
   const Place p = r.begin(place);
   Value* v = r.use(view, p);
@@ -120,7 +121,7 @@ void store(const Raw& view, std::span<const Raw> offsets, const Raw& value, cons
   extents.insert(extents.begin(), static_cast<std::size_t>(v->type.rank - tile->type.rank), 1);
   tile = broadcast_value(r, tile, extents, p);
   Value* keep = both_valid(r, broadcast_mask(r, value.mask, extents, p), user_mask(r, mask, extents, p), p);
-  r.builder.store(v, offset_values(r, offsets, p), tile, keep, p);
+  r.builder.store(v, offset_values(r, offsets, p), tile, keep, p, hint);
 }
 
 Raw pointer(const Raw& view, const Place& place) {
@@ -153,10 +154,10 @@ Raw load_pointers(const Raw& pointers, const LoadRequest& request, const Place& 
   Value* ptr = r.use(pointers, p);
   Value* keep = both_valid(r, pointers.mask, user_mask(r, request.mask, extents_of(ptr), p), p);
   const std::uint64_t pad = request.has_pad ? pad_bits(request.pad, ptr->type.elem) : 0;
-  return r.wrap(r.builder.load_ptr(ptr, keep, pad, p), request.has_pad ? nullptr : keep);
+  return r.wrap(r.builder.load_ptr(ptr, keep, pad, p, request.hint), request.has_pad ? nullptr : keep);
 }
 
-void store_pointers(const Raw& pointers, const Raw& value, const Raw& mask, const Place& place) {
+void store_pointers(const Raw& pointers, const Raw& value, const Raw& mask, const Place& place, std::string_view hint) {
   Recorder& r = current(place);
   const Place p = r.begin(place);
   Value* ptr = r.use(pointers, p);
@@ -164,7 +165,7 @@ void store_pointers(const Raw& pointers, const Raw& value, const Raw& mask, cons
   Value* tile = broadcast_value(r, r.use(value, p), extents, p);
   Value* keep = both_valid(r, pointers.mask, broadcast_mask(r, value.mask, extents, p), p);
   keep = both_valid(r, keep, user_mask(r, mask, extents, p), p);
-  r.builder.store_ptr(ptr, tile, keep, p);
+  r.builder.store_ptr(ptr, tile, keep, p, hint);
 }
 
 }  // namespace tileweave::record

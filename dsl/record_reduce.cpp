@@ -38,14 +38,6 @@ Combine combine_of(Reduction how) {
   return Combine::sum;
 }
 
-int checked_axis(const Value* v, int axis, const Place& p) {
-  const int at = axis < 0 ? axis + v->type.rank : axis;
-  if (at < 0 || at >= v->type.rank) {
-    throw_record_error(p, "reduction: there is no axis " + std::to_string(axis) + " in " + ir::to_string(v->type));
-  }
-  return at;
-}
-
 // The reduced value with what is left of the operand's validity; `keep_dims` puts the axis back with extent 1.
 Raw reduced(Recorder& r, const Value* x, Value* mask, Value* result, int axis, bool keep_dims, const Place& p) {
   Value* rest = project_mask(r, mask, axis, p);
@@ -69,18 +61,27 @@ bool is_zero_outside(const Value* v, const Value* mask) {
          op.attrs.get_int(ir::AttrKey::pad) == 0;
 }
 
+}  // namespace
+
 Value* zero_invalid(Recorder& r, const Raw& x, Value* v, const Place& p) {
   if (x.mask == nullptr || is_zero_outside(v, x.mask)) return v;
   return r.builder.elementwise(OpId::where, {x.mask, v, r.builder.constant_bits(v->type, 0, p)}, p);
 }
 
-}  // namespace
+int checked_axis(const Value* v, int axis, std::string_view what, const Place& p) {
+  const int at = axis < 0 ? axis + v->type.rank : axis;
+  if (at < 0 || at >= v->type.rank) {
+    throw_record_error(
+        p, std::string(what) + ": there is no axis " + std::to_string(axis) + " in " + ir::to_string(v->type));
+  }
+  return at;
+}
 
 Raw reduce(const Raw& x, int axis, Reduction how, bool keep_dims, const Place& place) {
   Recorder& r = current(place);
   const Place p = r.begin(place);
   Value* v = r.use(x, p);
-  const int at = checked_axis(v, axis, p);
+  const int at = checked_axis(v, axis, "reduction", p);
   return reduced(r, v, x.mask, r.builder.reduce(v, at, combine_of(how), x.mask, p), at, keep_dims, p);
 }
 
@@ -88,7 +89,7 @@ Raw arg_reduce(const Raw& x, int axis, bool largest, bool keep_dims, const Place
   Recorder& r = current(place);
   const Place p = r.begin(place);
   Value* v = r.use(x, p);
-  const int at = checked_axis(v, axis, p);
+  const int at = checked_axis(v, axis, "reduction", p);
   Value* index = r.builder.arg_reduce(v, at, largest ? Combine::max : Combine::min, x.mask, p);
   return reduced(r, v, x.mask, index, at, keep_dims, p);
 }

@@ -47,6 +47,26 @@ class Recorder {
   Place broken;          // of a loop that was left early
   bool if_open = false;  // an if waits for its else
 
+  // What the kernel requires of its launches (requirements.h).
+  struct Requirement {
+    ir::Value* condition = nullptr;  // null: of an alignment
+    ir::Value* view = nullptr;
+    index_t bytes = 0;
+    std::string text;
+    Place place;
+  };
+  std::vector<Requirement> requirements;
+
+  // The scan or fold whose function is being recorded: what end_combine needs to know.
+  struct Combining {
+    ir::Op* op = nullptr;
+    int axis = 0;
+    Lanes how = Lanes::scan;
+    std::vector<ir::Value*> values;
+    ir::Value* mask = nullptr;
+  };
+  std::vector<Combining> combining;
+
  private:
   void close_if();
 };
@@ -69,6 +89,11 @@ ir::Value* broadcast_mask(Recorder& r, ir::Value* mask, ExtentSpan extents, cons
 // The validity that remains when `axis` is reduced away: that of the block's edges along the other axes. Masks of the
 // user's making leave nothing: a row that is masked off has the reduction's identity as its value.
 ir::Value* project_mask(Recorder& r, ir::Value* mask, int axis, const Place& p);
+
+// The value with 0 in its invalid lanes.
+ir::Value* zero_invalid(Recorder& r, const Raw& x, ir::Value* v, const Place& p);
+// The axis asked for, negative ones counted from the end; a RecordError that names `what` where there is none.
+int checked_axis(const ir::Value* v, int axis, std::string_view what, const Place& p);
 
 // --- shapes (record_values.cpp)
 // NumPy broadcasting of any ranks: leading axes are added. Scalars too.

@@ -24,7 +24,7 @@ class Tile : public NodeBase<Tile<T, R>> {
   Tile(const Tile&) = default;
   // Records the expression; integers widen.
   template <Node E>
-    requires(!std::same_as<E, Tile> && !std::same_as<E, Var<T, R>> && ConvertsTo<E, T> && rank_v<E> == R &&
+    requires(!std::derived_from<E, Tile> && !std::same_as<E, Var<T, R>> && ConvertsTo<E, T> && rank_v<E> == R &&
              leaf_v<E> != Leaf::tensor)
   Tile(const E& e, const Place& p = std::source_location::current()) : raw_(record_as(e, dtype_of<T>, p)) {}
 

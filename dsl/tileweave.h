@@ -2,16 +2,22 @@
 // The language (kernels, tiles, fusion groups, tensor expressions), the host side, and the library of ops.
 #pragma once
 
+#include "tileweave/dsl/contract.h"
 #include "tileweave/dsl/control.h"
 #include "tileweave/dsl/dot.h"
 #include "tileweave/dsl/fusion_group.h"
 #include "tileweave/dsl/gradient.h"
 #include "tileweave/dsl/grid.h"
+#include "tileweave/dsl/indexed.h"
 #include "tileweave/dsl/kernel.h"
 #include "tileweave/dsl/math.h"
 #include "tileweave/dsl/memory.h"
+#include "tileweave/dsl/rearrange.h"
 #include "tileweave/dsl/reduce.h"
+#include "tileweave/dsl/rounding.h"
+#include "tileweave/dsl/scan.h"
 #include "tileweave/dsl/shape.h"
+#include "tileweave/dsl/sort.h"
 #include "tileweave/dsl/tensor.h"
 #include "tileweave/dsl/tensor_expr.h"
 #include "tileweave/jit/base/error.h"

@@ -57,18 +57,24 @@ std::string context_of(const Request& q) {
   return "kernel '" + q.kernel.name() + "'" + (constants.empty() ? "" : " with " + constants);
 }
 
-ir::Function record_once(const Request& q) {
+struct Recorded {
+  ir::Function function;
+  Requirements requirements;
+};
+
+Recorded record_once(const Request& q) {
   record::Recorder r(q.kernel.name(), q.kernel.place());
   const record::Scope scope(r);
   q.body();
   r.finish();
   ir::verify(r.function, ir::Stage::recorded);
-  return std::move(r.function);
+  Requirements requirements(r.function, r.requirements);
+  return {std::move(r.function), std::move(requirements)};
 }
 
-ir::Function record(const Request& q) {
-  ir::Function f = record_once(q);
-  if (env().check && ir::to_text(f) != ir::to_text(record_once(q))) {
+Recorded record(const Request& q) {
+  Recorded f = record_once(q);
+  if (env().check && ir::to_text(f.function) != ir::to_text(record_once(q).function)) {
     throw_record_error(q.kernel.place(), "kernel '" + q.kernel.name() + "' records differently the second time",
                        "its lambda reads something that changes: pass it as a tw::Const or tw::Scalar parameter");
   }
@@ -124,14 +130,14 @@ std::uint64_t generic_facts() {
   return pack_facts(f);
 }
 
-const runtime::LoadedKernel* Variants::find(Key key) const {
+const Entry* Variants::find(Key key) const {
   const Entry* last = last_.load(std::memory_order_acquire);
-  if (last != nullptr && same(key, last->key)) return last->kernel.get();
+  if (last != nullptr && same(key, last->key)) return last;
   const std::uint64_t hash = hash_of(key);
   for (const Entry* e = newest_.load(std::memory_order_acquire); e != nullptr; e = e->next) {
     if (e->hash == hash && same(key, e->key)) {
       last_.store(e, std::memory_order_release);
-      return e->kernel.get();
+      return e;
     }
   }
   return nullptr;
@@ -147,7 +153,9 @@ Variants::Group& Variants::group_of(const Request& q) {
   for (const auto& g : groups_) {
     if (same(prefix, g->prefix)) return *g;
   }
-  groups_.push_back(std::make_unique<Group>(Group{{prefix.begin(), prefix.end()}, record(q), {}, 0, nullptr}));
+  Recorded made = record(q);
+  groups_.push_back(std::make_unique<Group>(
+      Group{{prefix.begin(), prefix.end()}, std::move(made.function), std::move(made.requirements), {}, 0, nullptr}));
   return *groups_.back();
 }
 
@@ -162,19 +170,30 @@ std::shared_ptr<const runtime::LoadedKernel> Variants::compile(const Request& q,
   return jit::get(f, q.device);
 }
 
-void Variants::publish(Key key, std::shared_ptr<const runtime::LoadedKernel> kernel) {
-  entries_.push_back(std::make_unique<Entry>(
-      Entry{hash_of(key), {key.begin(), key.end()}, std::move(kernel), newest_.load(std::memory_order_relaxed)}));
+const Entry& Variants::publish(Key key, const Group& group, std::shared_ptr<const runtime::LoadedKernel> kernel) {
+  entries_.push_back(std::make_unique<Entry>(Entry{hash_of(key),
+                                                   {key.begin(), key.end()},
+                                                   std::move(kernel),
+                                                   &group.requirements,
+                                                   newest_.load(std::memory_order_relaxed)}));
   newest_.store(entries_.back().get(), std::memory_order_release);
   last_.store(entries_.back().get(), std::memory_order_release);
+  return *entries_.back();
 }
 
-const runtime::LoadedKernel& Variants::make(const Request& q) {
+const Entry& Variants::make(const Request& q) {
   const std::lock_guard lock(mutex_);
-  if (const runtime::LoadedKernel* found = find(q.key)) return *found;  // another thread made it
+  if (const Entry* found = find(q.key)) {  // another thread made it
+    found->requirements->check(q.slots, q.kernel.name(), q.view_numbers.data(), q.place);
+    return *found;
+  }
   check_options(q);
+  Group& group = [&]() -> Group& {
+    const ErrorContext context(context_of(q));
+    return group_of(q);
+  }();
+  group.requirements.check(q.slots, q.kernel.name(), q.view_numbers.data(), q.place);
   const ErrorContext context(context_of(q));
-  Group& group = group_of(q);
   const Key facts = q.key.subspan(static_cast<std::size_t>(q.facts_at));
   if (group.variants >= q.kernel.variant_budget()) {
     if (group.generic == nullptr) {
@@ -184,8 +203,7 @@ const runtime::LoadedKernel& Variants::make(const Request& q) {
       log(true, "kernel '" + q.kernel.name() + "' has used its budget of " + std::to_string(q.kernel.variant_budget()) +
                     " layout variants; other layouts run the generic one, which is slower");
     }
-    publish(q.key, group.generic);
-    return *group.generic;
+    return publish(q.key, group, group.generic);
   }
   std::shared_ptr<const runtime::LoadedKernel> kernel = compile(q, group, facts);
   ++compiled_;
@@ -196,8 +214,7 @@ const runtime::LoadedKernel& Variants::make(const Request& q) {
                    std::to_string(q.view_numbers[i]) + " differs in " + changed_facts(facts[i], group.last_facts[i]));
   }
   group.last_facts.assign(facts.begin(), facts.end());
-  publish(q.key, kernel);
-  return *kernel;
+  return publish(q.key, group, std::move(kernel));
 }
 
 }  // namespace tileweave::launch

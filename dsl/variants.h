@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tileweave/dsl/launch.h"
+#include "tileweave/dsl/requirements.h"
 #include "tileweave/jit/ir/function.h"
 #include "tileweave/jit/runtime/launch.h"
 
@@ -22,6 +23,7 @@ struct Entry {
   std::uint64_t hash;
   std::vector<std::uint64_t> key;
   std::shared_ptr<const runtime::LoadedKernel> kernel;
+  const Requirements* requirements;
   const Entry* next;  // an older one
 };
 
@@ -35,14 +37,16 @@ struct Request {
   std::string (*text)(const void*);
   const void* text_object;
   std::span<const int> view_numbers;  // the parameter number of each view
+  const std::uint64_t* slots;         // of this launch
   Place place;
 };
 
 class Variants {
  public:
   // The variant for the key, or null. No lock, no allocation.
-  const runtime::LoadedKernel* find(Key key) const;
-  const runtime::LoadedKernel& make(const Request& request);
+  const Entry* find(Key key) const;
+  // Checks the launch against the kernel's requirements before anything is compiled.
+  const Entry& make(const Request& request);
   int count() const;
 
  private:
@@ -50,6 +54,7 @@ class Variants {
   struct Group {
     std::vector<std::uint64_t> prefix;
     ir::Function recorded;
+    Requirements requirements;
     std::vector<std::uint64_t> last_facts;
     int variants = 0;
     std::shared_ptr<const runtime::LoadedKernel> generic;
@@ -57,7 +62,7 @@ class Variants {
   Group& group_of(const Request& request);
   std::shared_ptr<const runtime::LoadedKernel> compile(const Request& request, const Group& group,
                                                        std::span<const std::uint64_t> facts) const;
-  void publish(Key key, std::shared_ptr<const runtime::LoadedKernel> kernel);
+  const Entry& publish(Key key, const Group& group, std::shared_ptr<const runtime::LoadedKernel> kernel);
 
   mutable std::atomic<const Entry*> last_{nullptr};  // the last hit
   std::atomic<const Entry*> newest_{nullptr};        // a list that only grows at its head

@@ -59,6 +59,17 @@ void print_reference() {
     for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
     fmt::print("| `{}` | {} | {} | {} | {} |\n", op.name, op.arity, types_text(op.types), accuracy(op), text);
   }
+  std::puts(
+      "\n## Operations on whole tiles, memory and control flow\n\nAs they stand in tile IR, between the language and "
+      "the "
+      "back ends. `{}` holds attributes; a mask is a bool tile.\n");
+  std::puts("| operation | meaning |\n|---|---|");
+  for (int i = ir::elementwise_op_count; i < ir::op_count; ++i) {
+    const ir::OpInfo& op = ir::op_info(static_cast<ir::OpId>(i));
+    std::string text(op.text);
+    for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+    fmt::print("| `{}` | {} |\n", op.name, text);
+  }
   std::puts("\n## Environment variables\n\n| name | accepts | in the cache key | text |\n|---|---|---|---|");
   for (const EnvRow& row : env_rows()) {
     std::string accepts(row.accepts);

@@ -114,7 +114,12 @@ void lower_unit_op(Context& c, const ir::Op& op);
 // The value a reduction starts with, and its step.
 llvm::Value* reduce_identity(ElementLowering& e, const ir::Op& op, unsigned lanes);
 llvm::Value* reduce_step(ElementLowering& e, const ir::Op& op, llvm::Value* acc, llvm::Value* x);
-// acc + a * b, all three in buffers or scalars.
+// An op on whole tiles (is_whole_op); its operands stand in buffers, or in registers where they have one element.
+void lower_whole(Context& c, const ir::Op& op);
+// acc + a * b.
 void lower_dot(Context& c, const ir::Op& op);
+// The operand in memory, whatever it is; and the op's result, of which a buffer is made.
+Buffer operand_in_memory(Context& c, const ir::Value* v);
+void set_result(Context& c, const ir::Value* v, const Buffer& buffer);
 
 }  // namespace tileweave::codegen::cpu

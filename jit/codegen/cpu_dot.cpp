@@ -26,9 +26,9 @@ class Dot {
   }
 
   void emit() {
-    x_ = in_memory(op_.operands[0]);
-    w_ = in_memory(op_.operands[1]);
-    acc_ = in_memory(op_.operands[2]);
+    x_ = operand_in_memory(c_, op_.operands[0]);
+    w_ = operand_in_memory(c_, op_.operands[1]);
+    acc_ = operand_in_memory(c_, op_.operands[2]);
     result_ = c_.new_buffer(out_);
     emit_loop(c_, c_.i64(0), c_.i64(batch_), 1, [&](Value* i) {
       batch_index_ = i;
@@ -37,22 +37,10 @@ class Dot {
       Value* m = emit_loop(c_, c_.i64(0), c_.i64(m_ - rows + 1), rows, [&](Value* at) { emit_rows(at, rows); });
       if (m_ % rows != 0) emit_loop(c_, m, c_.i64(m_), 1, [&](Value* at) { emit_rows(at, 1); });
     });
-    if (is_unit(op_.results[0])) {
-      Value* x = c_.b.CreateLoad(c_.memory_type(out_), result_.base);
-      c_.units[op_.results[0]] = x;
-    } else {
-      c_.buffers[op_.results[0]] = result_;
-    }
+    set_result(c_, op_.results[0], result_);
   }
 
  private:
-  Buffer in_memory(const ir::Value* v) {
-    if (!is_unit(v)) return c_.buffers.at(v);
-    const Buffer buffer = c_.new_buffer(v->type);
-    c_.b.CreateStore(c_.to_memory(c_.unit(v), v->type), buffer.base);
-    return buffer;
-  }
-
   void emit_rows(Value* m, std::int64_t rows) {
     const std::int64_t most = c_.machine.vector_bits >= 512 ? 4 : 2;
     const std::int64_t vectors = std::min(most, n_ / lanes_);

@@ -329,12 +329,14 @@ Value* Nest::streaming_condition(unsigned lanes) {
     const ViewArgument& view = c_.view(t.op->operands[0]);
     const unsigned bytes = lanes * Context::element_bytes(type);
     if (c_.machine.streaming_bytes == 0 || bytes < 32 || (view.facts.unit_stride >> vector_axis_ & 1) == 0) continue;
-    Value* size = c_.i64(Context::element_bytes(type));
-    for (Value* extent : view.extents) size = c_.b.CreateMul(size, extent);
     body_ = {lanes, range_of(vector_axis_).lo, nullptr, 0, false};
     Value* address = c_.b.CreatePtrToInt(view_place(*t.op, identity_map(space_.rank)).address, c_.b.getInt64Ty());
     Value* holds = c_.b.CreateICmpEQ(c_.b.CreateAnd(address, c_.i64(bytes - 1)), c_.i64(0));
-    holds = c_.b.CreateAnd(holds, c_.b.CreateICmpUGE(size, c_.i64(c_.machine.streaming_bytes)));
+    if (t.op->attrs.get_text(ir::AttrKey::hint) != "streaming") {
+      Value* size = c_.i64(Context::element_bytes(type));
+      for (Value* extent : view.extents) size = c_.b.CreateMul(size, extent);
+      holds = c_.b.CreateAnd(holds, c_.b.CreateICmpUGE(size, c_.i64(c_.machine.streaming_bytes)));
+    }
     all = all == nullptr ? holds : c_.b.CreateAnd(all, holds);
   }
   if (all != nullptr) c_.has_streams = true;
@@ -404,7 +406,7 @@ void Nest::emit_tasks() {
       case Task::Kind::arg_reduce:
         emit_reduce(tasks_[i], i);
         break;
-      case Task::Kind::dot:
+      case Task::Kind::whole:
         break;  // has no nest: see cpu_dot.cpp
     }
   }

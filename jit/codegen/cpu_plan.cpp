@@ -98,7 +98,7 @@ void Planner::scan(const Region& r) {
     if (op->id == OpId::reshape && is_lazy(op->results[0]) && !is_axis_reshape(*op) && is_lazy(op->operands[0])) {
       kept_.insert(op->operands[0]);
     }
-    if (op->id == OpId::dot) {
+    if (is_whole_op(*op)) {
       for (const Value* v : op->operands) {
         if (is_lazy(v)) kept_.insert(v);
       }
@@ -207,10 +207,8 @@ class RegionPlanner {
       case OpId::reduce:
       case OpId::arg_reduce:
         return !is_unit(op.operands[0]);
-      case OpId::dot:
-        return true;
       default:
-        return false;
+        return is_whole_op(op);
     }
   }
 
@@ -222,12 +220,20 @@ class RegionPlanner {
     Task& t = n.task;
     t.op = &op;
     Walk walk(planner_.kept_);
-    if (op.id == OpId::dot) {
-      t.kind = Task::Kind::dot;
+    if (is_whole_op(op)) {
+      t.kind = Task::Kind::whole;
       t.space = op.results[0]->type;
       AxisMap whole;
       whole.whole = true;
       for (const Value* v : op.operands) walk.from(v, whole);
+      // Scalars from around the region of a scan or fold.
+      for (const auto& r : op.regions) {
+        for (const auto& inner : r->ops) {
+          for (const Value* v : inner->operands) {
+            if (v->region != r.get() && (v->def == nullptr || v->def->parent != r.get())) walk.from(v, AxisMap{});
+          }
+        }
+      }
     } else {
       const bool stores = op.id == OpId::store || op.id == OpId::store_ptr;
       t.kind = stores ? Task::Kind::store : op.id == OpId::reduce ? Task::Kind::reduce : Task::Kind::arg_reduce;
@@ -418,7 +424,7 @@ class RegionPlanner {
   }
 
   static bool can_share(const Node& keep, const Node& n, const AxisMap& map) {
-    return keep.is_task && keep.task.kind == Task::Kind::keep && n.is_task && n.task.kind != Task::Kind::dot &&
+    return keep.is_task && keep.task.kind == Task::Kind::keep && n.is_task && n.task.kind != Task::Kind::whole &&
            n.task.space == keep.task.space && is_identity(map, keep.task.value->type) &&
            n.task.bounds == keep.task.bounds;
   }
@@ -527,7 +533,7 @@ class RegionPlanner {
     const int inner = t.reduce_axis >= 0 && t.reduce_axis != vector_axis(t.space) ? t.reduce_axis : -1;
     for (std::size_t g = least; g < groups_.size(); ++g) {
       Group& group = groups_[g];
-      if (group.level != n.level || t.kind == Task::Kind::dot || group.like->kind == Task::Kind::dot) continue;
+      if (group.level != n.level || t.kind == Task::Kind::whole || group.like->kind == Task::Kind::whole) continue;
       if (group.like->space.extents != t.space.extents || group.like->space.rank != t.space.rank) continue;
       if (group.like->bounds != t.bounds) continue;
       if (inner >= 0 && group.inner_axis >= 0 && inner != group.inner_axis) continue;

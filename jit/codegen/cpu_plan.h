@@ -6,7 +6,7 @@
 //   - it is expensive and more than one nest would compute it (softmax's exponentials), or a broadcast would repeat it;
 //   - a loop around its consumer would repeat it;
 //   - a store between its load and its consumer may change what the load reads;
-//   - a reshape moves its elements between axes, or a dot reads it;
+//   - a reshape moves its elements between axes, or an op on whole tiles (dot, sort, ...) reads it;
 //   - a region gives it (yield): the carried tile's buffer.
 // Cheap values and loads are computed again instead: a row of a few KB is still in the first-level cache.
 #pragma once
@@ -20,9 +20,9 @@
 namespace tileweave::codegen::cpu {
 
 struct Task {
-  enum class Kind { store, reduce, arg_reduce, keep, dot };
+  enum class Kind { store, reduce, arg_reduce, keep, whole };
   Kind kind = Kind::keep;
-  const ir::Op* op = nullptr;        // null for keep
+  const ir::Op* op = nullptr;        // null for keep; of a whole: all of its operands are in buffers, see cpu_whole.cpp
   const ir::Value* value = nullptr;  // computed at each point: what is stored, reduced or kept
   int yield = -1;                    // keep: which operand of the region's terminator this is
   ir::Type space;                    // the nest's axes are this tile's

@@ -192,8 +192,8 @@ RegionEnd lower_region(Context& c, const Region& r, const RegionPlan& plan, cons
       }
       continue;
     }
-    if (step.tasks[0].kind == Task::Kind::dot) {
-      lower_dot(c, *step.tasks[0].op);
+    if (step.tasks[0].kind == Task::Kind::whole) {
+      lower_whole(c, *step.tasks[0].op);
       continue;
     }
     // A tile that stays where it is needs no copy.

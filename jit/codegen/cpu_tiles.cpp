@@ -47,6 +47,24 @@ bool is_lazy(const Value* v) {
   }
 }
 
+bool is_whole_op(const Op& op) {
+  switch (op.id) {
+    case OpId::dot:
+    case OpId::slice:
+    case OpId::cat:
+    case OpId::flip:
+    case OpId::gather:
+    case OpId::sort:
+    case OpId::argsort:
+    case OpId::histogram:
+    case OpId::scan:
+    case OpId::fold:
+      return true;
+    default:
+      return false;
+  }
+}
+
 namespace {
 
 // The axes of extent over 1, in order.

@@ -28,6 +28,8 @@ bool is_identity(const AxisMap& m, const ir::Type& t);
 bool is_unit(const ir::Value* v);
 // A tile of several elements that no loop nest of its own makes: it is computed where it is used.
 bool is_lazy(const ir::Value* v);
+// An op whose operands and results are whole tiles in memory: no nest computes it, it has loops of its own.
+bool is_whole_op(const ir::Op& op);
 // A reshape that only adds or drops axes of extent 1.
 bool is_axis_reshape(const ir::Op& op);
 // The map of operand `i` of a lazy op, given that of its result. Views and scalar offsets have none.

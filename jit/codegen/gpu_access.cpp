@@ -304,9 +304,9 @@ bool BlockAccess::leads_group(int r) const {
 std::vector<llvm::Value*> BlockAccess::load(int r, int elements, llvm::Value* predicate, CacheHint hint) {
   c_.enter_op(*block_.op);
   const AccessType t = access_type(c_, bytes_ * elements);
-  llvm::Value* word = c_.call(
-      PrimitiveId::global_load, t.element,
-      {address(r), predicate == nullptr ? c_.b.getTrue() : predicate, c_.i32(static_cast<int>(hint)), c_.site()});
+  llvm::Value* word = c_.call(PrimitiveId::global_load, t.element,
+                              {address(r), predicate == nullptr ? c_.b.getTrue() : predicate,
+                               c_.i32(static_cast<int>(cache_hint(*block_.op, hint))), c_.site()});
   std::vector<llvm::Value*> values =
       unpack_elements(c_, word, elements, c_.elements.memory_type(block_.view->elem), bytes_);
   for (llvm::Value*& v : values) v = c_.elements.from_memory(v, block_.view->elem);
@@ -328,7 +328,15 @@ void BlockAccess::store_words(int r, const std::vector<llvm::Value*>& words, llv
 void BlockAccess::store_word(int r, llvm::Value* word, llvm::Value* predicate) {
   const AccessType t = access_type(c_, static_cast<int>(word->getType()->getPrimitiveSizeInBits()) / 8);
   c_.call(PrimitiveId::global_store, t.element,
-          {address(r), word, predicate == nullptr ? c_.b.getTrue() : predicate, c_.i32(0), c_.site()});
+          {address(r), word, predicate == nullptr ? c_.b.getTrue() : predicate,
+           c_.i32(static_cast<int>(cache_hint(*block_.op, CacheHint::none))), c_.site()});
+}
+
+CacheHint cache_hint(const ir::Op& op, CacheHint otherwise) {
+  const std::string& text = op.attrs.get_text(ir::AttrKey::hint);
+  if (text == "streaming") return CacheHint::streaming;
+  if (text == "no_allocate") return CacheHint::no_allocate;
+  return text == "keep" ? CacheHint::keep : otherwise;
 }
 
 AccessType access_type(GpuContext& c, int bytes) {

@@ -86,6 +86,7 @@ class BlockAccess {
   llvm::Value* in_view(int r);
 
   // One element, or the vector whose first register is r; a null predicate is true.
+  // The load's `hint` is what the lowering knows; the user's own, of the op, goes before it.
   std::vector<llvm::Value*> load(int r, int elements, llvm::Value* predicate, CacheHint hint);
   void store(int r, const std::vector<llvm::Value*>& values, llvm::Value* predicate);
   // The same vector as 32-bit words.
@@ -146,6 +147,9 @@ struct AccessType {
   Element element = Element::i32;
   llvm::Type* type = nullptr;
 };
+// The hint that the user gave an access, or the other one.
+CacheHint cache_hint(const ir::Op& op, CacheHint otherwise);
+
 AccessType access_type(GpuContext& c, int bytes);
 llvm::Value* pack_elements(GpuContext& c, const std::vector<llvm::Value*>& values, int element_bytes);
 std::vector<llvm::Value*> unpack_elements(GpuContext& c, llvm::Value* word, int count, llvm::Type* type,

@@ -25,6 +25,21 @@ constexpr int max_warps = 32;
 constexpr std::int64_t access_bytes = 16;
 constexpr std::int64_t largest_conversion_bytes = 64 * 1024;  // fits every target, with room for a second block
 
+// Ops that combine or order the lanes along their axis: warps had better not lie along it.
+bool works_along_axis(const Op& op) {
+  switch (op.id) {
+    case OpId::reduce:
+    case OpId::arg_reduce:
+    case OpId::scan:
+    case OpId::fold:
+    case OpId::sort:
+    case OpId::argsort:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool is_distributed(const Value* v) { return !v->type.is_view() && v->type.rank > 0; }
 
 template <class F>
@@ -86,7 +101,7 @@ int choose_warps(const ir::Function& f) {
       if (!v->type.is_view()) elements = std::max(elements, v->type.elements());
     }
     if (op.id == OpId::dot) accumulators = std::max(accumulators, op.results[0]->type.elements());
-    if ((op.id == OpId::reduce || op.id == OpId::arg_reduce) && op.operands[0]->type.elements() > 32) reduces = true;
+    if (works_along_axis(op) && op.operands[0]->type.elements() > 32) reduces = true;
   });
   std::int64_t threads = 0;
   if (accumulators > 0) {
@@ -174,6 +189,7 @@ std::optional<Layout> result_layout(const Op& op, const Layout& operand) {
       return operand;
     case OpId::reduce:
     case OpId::arg_reduce:
+    case OpId::fold:
       if (op.operands[0]->type.rank <= 1) return std::nullopt;
       return operand.slice(static_cast<int>(op.attrs.get_int(ir::AttrKey::axis)));
     default:
@@ -217,7 +233,7 @@ class LayoutSpreader {
     }
     for (const Value* v : op.results) note(v);
     for (const Value* v : op.operands) users_[v].push_back(&op);
-    if (op.id == OpId::reduce || op.id == OpId::arg_reduce) {
+    if (works_along_axis(op)) {
       reduced_[op.operands[0]->type.shape()].insert(static_cast<int>(op.attrs.get_int(ir::AttrKey::axis)));
     }
     const Value* tile = accessed_tile(op);
@@ -306,9 +322,12 @@ class LayoutSpreader {
         return;
       case OpId::reduce:
       case OpId::arg_reduce:
-        if (v == op.results[0]) return;
+      case OpId::fold:
+        if (v->def == &op) return;
         for (const Value* x : op.operands) assign(x, l);
-        if (const auto to = result_layout(op, l)) assign(op.results[0], *to);
+        if (const auto to = result_layout(op, l)) {
+          for (const Value* x : op.results) assign(x, *to);
+        }
         return;
       case OpId::dot:
         if (v == op.operands[0] || v == op.operands[1]) return;

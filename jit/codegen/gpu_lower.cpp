@@ -198,7 +198,7 @@ void GpuLowering::lower_op(const Op& op) {
     return;
   }
   c.enter_op(op);
-  if (!op.regions.empty()) emit_deferred();
+  if (op.id == OpId::for_ || op.id == OpId::if_ || op.id == OpId::while_) emit_deferred();
   if (defer(op)) return;
   if (ir::is_elementwise(op.id)) return lower_elementwise(op);
   const auto axis = static_cast<std::size_t>(op.attrs.get_int(ir::AttrKey::axis));
@@ -242,6 +242,22 @@ void GpuLowering::lower_op(const Op& op) {
       return lower_arg_reduce(op);
     case OpId::dot:
       return lower_dot(op);
+    case OpId::slice:
+      return lower_slice(op);
+    case OpId::cat:
+      return lower_cat(op);
+    case OpId::flip:
+      return lower_flip(op);
+    case OpId::gather:
+      return lower_gather(op);
+    case OpId::histogram:
+      return lower_histogram(op);
+    case OpId::sort:
+    case OpId::argsort:
+      return lower_sort(op);
+    case OpId::scan:
+    case OpId::fold:
+      return lower_scan(op);
     case OpId::for_:
       return lower_for(op);
     case OpId::if_:

@@ -296,7 +296,8 @@ void GpuLowering::lower_load_ptr(const Op& op) {
     llvm::Value* p = frame.exists(static_cast<int>(r));
     if (mask != nullptr && !is_true((*mask)[r])) p = c.both(p, (*mask)[r]);
     llvm::Value* word = c.call(PrimitiveId::global_load, access_type(c, dtype_bytes(elem)).element,
-                               {pointers[r], p == nullptr ? c.b.getTrue() : p, c.i32(0), c.site()});
+                               {pointers[r], p == nullptr ? c.b.getTrue() : p,
+                                c.i32(static_cast<int>(cache_hint(op, CacheHint::none))), c.site()});
     llvm::Value* v =
         c.elements.from_memory(unpack_elements(c, word, 1, c.elements.memory_type(elem), dtype_bytes(elem))[0], elem);
     regs[r] = p == nullptr || pad->isNullValue() ? v : c.b.CreateSelect(p, v, pad);
@@ -320,7 +321,8 @@ void GpuLowering::lower_store_ptr(const Op& op) {
     if (mask != nullptr && !is_true((*mask)[r])) p = c.both(p, (*mask)[r]);
     llvm::Value* word = pack_elements(c, {c.elements.to_memory(values[r], elem)}, dtype_bytes(elem));
     c.call(PrimitiveId::global_store, access_type(c, dtype_bytes(elem)).element,
-           {pointers[r], word, p == nullptr ? c.b.getTrue() : p, c.i32(0), c.site()});
+           {pointers[r], word, p == nullptr ? c.b.getTrue() : p,
+            c.i32(static_cast<int>(cache_hint(op, CacheHint::none))), c.site()});
     c.split_long_block();
   }
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tileweave/jit/codegen/gpu_access.h"
+#include "tileweave/jit/codegen/gpu_axis.h"
 #include "tileweave/jit/codegen/gpu_context.h"
 #include "tileweave/jit/codegen/gpu_frame.h"
 #include "tileweave/jit/codegen/gpu_layouts.h"
@@ -103,6 +104,34 @@ class GpuLowering {
                                                             const std::vector<llvm::Value*>& means, const ir::Layout& l,
                                                             int axis);
   void lower_deviations(const ir::Op& op, const ir::Layout& l);
+  // gpu_lower_move.cpp: slice, cat, flip, gather, histogram
+  struct TileImage {
+    std::int64_t base = 0, bytes = 1;  // where it begins in shared memory, and an element's bytes
+    ir::Extents extents;               // row-major
+  };
+  TileImage new_image(const ir::Type& t, llvm::Type* type);
+  llvm::Value* image_offset(const TileImage& image, const std::vector<llvm::Value*>& at);
+  // The tile's elements, at `start` of the image.
+  void write_image(const ir::Value* v, const TileImage& image, const std::vector<std::int64_t>& start);
+  // Registers of `result`: from(register, coordinates) changes the coordinates to where each comes from, and gives
+  // when it does (null: always; 0 elsewhere).
+  template <class From>
+  Regs read_image(const ir::Value* result, const TileImage& image, llvm::Type* type, From from);
+  bool slice_registers(const ir::Op& op);
+  bool cat_registers(const ir::Op& op);
+  void lower_slice(const ir::Op& op);
+  void lower_cat(const ir::Op& op);
+  void lower_flip(const ir::Op& op);
+  void lower_gather(const ir::Op& op);
+  void lower_histogram(const ir::Op& op);
+  // gpu_lower_scan.cpp, gpu_lower_sort.cpp
+  ir::Layout scannable_layout(const ir::Value* x, int axis) const;
+  llvm::Value* from_other_thread(llvm::Value* v, const PlaceMove& move);
+  std::vector<llvm::Value*> from_other_warp(const std::vector<llvm::Value*>& values, const PlaceMove& move);
+  // The values that the thread of another lane and warp holds.
+  std::vector<llvm::Value*> from_others(const std::vector<llvm::Value*>& values, const PlaceMove& move);
+  void lower_scan(const ir::Op& op);
+  void lower_sort(const ir::Op& op);
   // gpu_lower_dot.cpp
   void stage_operand(const ir::Value* v, int k_axis, std::int64_t k0, std::int64_t part, std::int64_t base);
   Regs multiply_staged(const ir::Op& op, const Regs& acc, std::int64_t part, std::int64_t base_a, std::int64_t base_b);

@@ -66,7 +66,8 @@ enum class CacheHint : std::uint8_t {
   none = 0,
   read_only = 1,    // loads: nobody writes it while the kernel runs (ld.global.nc)
   no_allocate = 2,  // L1::no_allocate
-  streaming = 3     // used once: evict first (ld.cs, st.cs)
+  streaming = 3,    // used once: evict first (ld.cs, st.cs)
+  keep = 4          // used again: evict last
 };
 
 struct PrimitiveInfo {

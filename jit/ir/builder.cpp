@@ -44,6 +44,10 @@ void add_mask(std::vector<Value*>& operands, Attrs& attrs, Value* mask) {
   attrs.set(AttrKey::masked, std::int64_t{1});
 }
 
+void add_hint(Attrs& attrs, std::string_view hint) {
+  if (!hint.empty()) attrs.set(AttrKey::hint, std::string(hint));
+}
+
 // The shape all operands have once scalars are broadcast: that of the first which is no scalar.
 const Type* shape_of(std::span<Value* const> operands) {
   for (const Value* v : operands) {
@@ -208,35 +212,40 @@ Value* Builder::inside(Value* view, std::span<Value* const> offsets, std::span<c
 }
 
 Value* Builder::load(Value* view, std::span<Value* const> offsets, std::span<const std::int64_t> extents, Value* mask,
-                     std::uint64_t pad_bits, Place p) {
+                     std::uint64_t pad_bits, Place p, std::string_view hint) {
   std::vector<Value*> operands = view_operands(view, offsets);
   Attrs attrs{{AttrKey::extents, list(extents)}, {AttrKey::pad, static_cast<std::int64_t>(pad_bits)}};
   add_mask(operands, attrs, mask);
+  add_hint(attrs, hint);
   return append(OpId::load, std::move(operands), std::move(attrs), {}, p)->result();
 }
 
-void Builder::store(Value* view, std::span<Value* const> offsets, Value* value, Value* mask, Place p) {
+void Builder::store(Value* view, std::span<Value* const> offsets, Value* value, Value* mask, Place p,
+                    std::string_view hint) {
   std::vector<Value*> operands = view_operands(view, offsets);
   operands.push_back(value);
   Attrs attrs;
   add_mask(operands, attrs, mask);
+  add_hint(attrs, hint);
   append(OpId::store, std::move(operands), std::move(attrs), {}, p);
 }
 
 Value* Builder::view_base(Value* view, Place p) { return pure(OpId::view_base, {view}, {}, {}, p); }
 Value* Builder::ptr_add(Value* ptr, Value* offset, Place p) { return pure(OpId::ptr_add, {ptr, offset}, {}, {}, p); }
 
-Value* Builder::load_ptr(Value* ptr, Value* mask, std::uint64_t pad_bits, Place p) {
+Value* Builder::load_ptr(Value* ptr, Value* mask, std::uint64_t pad_bits, Place p, std::string_view hint) {
   std::vector<Value*> operands{ptr};
   Attrs attrs{{AttrKey::pad, static_cast<std::int64_t>(pad_bits)}};
   add_mask(operands, attrs, mask);
+  add_hint(attrs, hint);
   return append(OpId::load_ptr, std::move(operands), std::move(attrs), {}, p)->result();
 }
 
-void Builder::store_ptr(Value* ptr, Value* value, Value* mask, Place p) {
+void Builder::store_ptr(Value* ptr, Value* value, Value* mask, Place p, std::string_view hint) {
   std::vector<Value*> operands{ptr, value};
   Attrs attrs;
   add_mask(operands, attrs, mask);
+  add_hint(attrs, hint);
   append(OpId::store_ptr, std::move(operands), std::move(attrs), {}, p);
 }
 
@@ -351,6 +360,10 @@ Value* Builder::remake(const Op& op, std::span<Value* const> operands, Place p) 
       const auto& perm = op.attrs.get_list(AttrKey::perm);
       return trans(operands[0], std::vector<int>(perm.begin(), perm.end()), p);
     }
+    case OpId::slice:
+      return slice(operands[0], op.attrs.get_list(AttrKey::starts), op.attrs.get_list(AttrKey::extents), p);
+    case OpId::flip:
+      return flip(operands[0], static_cast<int>(op.attrs.get_int(AttrKey::axis)), p);
     default:
       return pure(op.id, {operands.begin(), operands.end()}, op.attrs, {&op.results[0]->type, 1}, p);
   }

@@ -23,6 +23,9 @@ std::optional<Combine> combine_from_name(std::string_view s);
 // The binary op that joins two partial results.
 OpId combine_op(Combine c);
 
+// Whether an op may stand in the region of a scan or fold: arithmetic on scalars.
+bool is_combine_op(const Op& op);
+
 class Builder {
  public:
   explicit Builder(Function& f);
@@ -65,17 +68,32 @@ class Builder {
   // --- memory; offsets are i64 scalars, one per axis of the view
   Value* inside(Value* view, std::span<Value* const> offsets, std::span<const std::int64_t> extents, Place p = {});
   Value* load(Value* view, std::span<Value* const> offsets, std::span<const std::int64_t> extents, Value* mask,
-              std::uint64_t pad_bits, Place p = {});
-  void store(Value* view, std::span<Value* const> offsets, Value* value, Value* mask, Place p = {});
+              std::uint64_t pad_bits, Place p = {}, std::string_view hint = {});
+  void store(Value* view, std::span<Value* const> offsets, Value* value, Value* mask, Place p = {},
+             std::string_view hint = {});
   Value* view_base(Value* view, Place p = {});
   Value* ptr_add(Value* ptr, Value* offset, Place p = {});
-  Value* load_ptr(Value* ptr, Value* mask, std::uint64_t pad_bits, Place p = {});
-  void store_ptr(Value* ptr, Value* value, Value* mask, Place p = {});
+  Value* load_ptr(Value* ptr, Value* mask, std::uint64_t pad_bits, Place p = {}, std::string_view hint = {});
+  void store_ptr(Value* ptr, Value* value, Value* mask, Place p = {}, std::string_view hint = {});
 
   // --- reductions: drop `axis`
   Value* reduce(Value* x, int axis, Combine c, Value* mask, Place p = {});
   Value* arg_reduce(Value* x, int axis, Combine min_or_max, Value* mask, Place p = {});
   Value* dot(Value* a, Value* b, Value* acc, std::string_view precision, Place p = {});
+
+  // --- moving elements; a mask may be null
+  Value* slice(Value* x, std::span<const std::int64_t> starts, std::span<const std::int64_t> extents, Place p = {});
+  Value* cat(Value* a, Value* b, int axis, Place p = {});
+  Value* flip(Value* x, int axis, Place p = {});
+  Value* gather(Value* x, Value* index, int axis, Place p = {});
+  Value* sort(Value* x, int axis, bool descending, Value* mask, Place p = {});
+  Value* argsort(Value* x, int axis, bool descending, Value* mask, Place p = {});
+  Value* histogram(Value* x, std::int64_t bins, Value* mask, Place p = {});
+
+  // --- combining lanes: begin gives the op, whose region's arguments are a..., b...; end gives what they combine to
+  Op* begin_scan(std::span<Value* const> values, int axis, bool reverse, Value* mask, Place p = {});
+  Op* begin_fold(std::span<Value* const> values, int axis, Value* mask, Place p = {});
+  void end_combine(std::span<Value* const> given, Place p = {});
 
   // --- mutable tiles, until passes/promote_vars
   Value* var(Value* init, Place p = {});
@@ -113,6 +131,7 @@ class Builder {
   Op* append_typed(OpId id, std::vector<Value*> operands, Attrs attrs, std::span<const Type> results, Place p);
   Value* fold(OpId id, std::span<Value* const> operands, const Type& result, Place p);
   Op* open_control(OpId expected) const;
+  Op* begin_combine(OpId id, std::span<Value* const> values, Attrs attrs, Value* mask, Place p);
 
   Function& function_;
   Region* region_;

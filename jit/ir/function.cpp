@@ -11,8 +11,9 @@
 namespace tileweave::ir {
 namespace {
 
-constexpr std::array<std::string_view, 11> attr_names = {"axis",   "extents",  "perm",    "value",    "start",    "pad",
-                                                         "masked", "inbounds", "combine", "saturate", "precision"};
+constexpr std::string_view attr_names[] = {"axis",      "extents", "perm",     "value",      "start",
+                                           "pad",       "masked",  "inbounds", "combine",    "saturate",
+                                           "precision", "starts",  "reverse",  "descending", "hint"};
 
 // Copies regions, with a map from the values of the old function to those of the new.
 class Cloner {
@@ -63,9 +64,9 @@ class Cloner {
 std::string_view attr_name(AttrKey k) { return attr_names[static_cast<std::size_t>(k)]; }
 
 std::optional<AttrKey> attr_from_name(std::string_view name) {
-  const auto at = std::find(attr_names.begin(), attr_names.end(), name);
-  if (at == attr_names.end()) return std::nullopt;
-  return static_cast<AttrKey>(at - attr_names.begin());
+  const auto* at = std::find(std::begin(attr_names), std::end(attr_names), name);
+  if (at == std::end(attr_names)) return std::nullopt;
+  return static_cast<AttrKey>(at - std::begin(attr_names));
 }
 
 Attrs::Attrs(std::initializer_list<std::pair<AttrKey, AttrValue>> list) {

@@ -42,7 +42,11 @@ enum class AttrKey : std::uint8_t {
   inbounds,
   combine,
   saturate,
-  precision
+  precision,
+  starts,
+  reverse,
+  descending,
+  hint
 };
 std::string_view attr_name(AttrKey k);
 std::optional<AttrKey> attr_from_name(std::string_view name);

@@ -60,6 +60,12 @@ void require_writable(const OpShape& s, const Type& to, const Type& value) {
   }
 }
 
+void require_hint(const OpShape& s) {
+  const std::string& hint = s.attrs.get_text(AttrKey::hint);
+  if (hint.empty() || hint == "streaming" || hint == "no_allocate" || hint == "keep") return;
+  refuse(s, "there is no cache hint '" + hint + "'", "streaming, no_allocate and keep are known");
+}
+
 std::vector<Type> grid_axis(const OpShape& s) {
   require_operands(s, 0, 0);
   const std::int64_t axis = s.attrs.get_int(AttrKey::axis, -1);
@@ -91,6 +97,7 @@ std::vector<Type> infer_inside(const OpShape& s) {
 }
 
 std::vector<Type> infer_load(const OpShape& s) {
+  require_hint(s);
   const Type& view = require_view(s);
   const auto rank = static_cast<std::size_t>(view.rank);
   require_offsets(s, view);
@@ -103,6 +110,7 @@ std::vector<Type> infer_load(const OpShape& s) {
 }
 
 std::vector<Type> infer_store(const OpShape& s) {
+  require_hint(s);
   const Type& view = require_view(s);
   const auto rank = static_cast<std::size_t>(view.rank);
   require_offsets(s, view);
@@ -134,6 +142,7 @@ std::vector<Type> infer_ptr_add(const OpShape& s) {
 }
 
 std::vector<Type> infer_load_ptr(const OpShape& s) {
+  require_hint(s);
   const Type& ptr = require_pointer(s);
   const Type r = Type::tile(ptr.elem, ptr.shape());
   if (has_mask(s, 1)) require_mask(s, s.operands[1], r);
@@ -142,6 +151,7 @@ std::vector<Type> infer_load_ptr(const OpShape& s) {
 }
 
 std::vector<Type> infer_store_ptr(const OpShape& s) {
+  require_hint(s);
   const Type& ptr = require_pointer(s);
   const bool masked = has_mask(s, 2);
   const Type& value = s.operands[1]->type;

@@ -63,6 +63,24 @@ struct Frame {
 #include "tileweave/jit/ir/structural_ops.def"
 void interpret_elementwise(Frame& f, const Op& op);
 
+// The elements along `axis` that share the other coordinates of element `i` of the tile without that axis.
+class Line {
+ public:
+  Line(const Type& x, std::size_t axis, std::int64_t i);
+  std::int64_t length() const { return x_.extents[axis_]; }
+  std::size_t element(std::int64_t k);  // its row-major index in the tile
+
+ private:
+  const Type& x_;
+  std::size_t axis_;
+  std::array<std::int64_t, max_rank> at_{};
+};
+// How many lines a tile has along an axis.
+std::int64_t line_count(const Type& x, std::size_t axis);
+// The mask operand of an op whose `masked` says that it has one; null otherwise.
+const TileValue* mask_of(const Frame& f, const Op& op);
+bool is_masked_off(Frame& f, const TileValue* mask, std::size_t i);
+
 // What an empty reduction gives, as bits of the accumulator.
 std::uint64_t identity_of(Combine c, Dtype t);
 

@@ -32,16 +32,6 @@ std::vector<std::int64_t> offsets_of(Frame& f, const Op& op) {
   return offsets;
 }
 
-const TileValue* mask_of(const Frame& f, const Op& op) {
-  return op.attrs.get_int(AttrKey::masked) != 0 ? &f.get(op.operands.back()) : nullptr;
-}
-
-bool is_masked_off(Frame& f, const TileValue* mask, std::size_t i) {
-  if (mask == nullptr) return false;
-  if (mask->error_at(i) != 0) f.undetermined();
-  return mask->bits[i] == 0;
-}
-
 [[noreturn]] void refuse_false_claim(const Op& op) {
   throw_internal_error(std::source_location::current(),
                        std::string(op_info(op.id).name) + " claims inbounds, but a lane lies outside its view" +
@@ -91,6 +81,16 @@ void check_pointer(const Frame& f, const Op& op, std::uint64_t address, Dtype t)
 }
 
 }  // namespace
+
+const TileValue* mask_of(const Frame& f, const Op& op) {
+  return op.attrs.get_int(AttrKey::masked) != 0 ? &f.get(op.operands.back()) : nullptr;
+}
+
+bool is_masked_off(Frame& f, const TileValue* mask, std::size_t i) {
+  if (mask == nullptr) return false;
+  if (mask->error_at(i) != 0) f.undetermined();
+  return mask->bits[i] == 0;
+}
 
 const Function& Frame::owner_function() const { return owner.function_; }
 

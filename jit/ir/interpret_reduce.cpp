@@ -12,25 +12,6 @@ namespace {
 // Narrow floats accumulate in f32.
 Dtype accumulator_of(Dtype t) { return is_narrow_float(t) ? Dtype::f32 : t; }
 
-// The lanes of one reduction: the elements along `axis` that share the other coordinates of result element `i`.
-class Line {
- public:
-  Line(const Type& x, const Type& result, std::size_t axis, std::int64_t i) : x_(x), axis_(axis) {
-    const auto at = coordinates(result, i);
-    for (std::size_t k = 0; k + 1 < static_cast<std::size_t>(x.rank); ++k) at_[k < axis ? k : k + 1] = at[k];
-  }
-  std::int64_t length() const { return x_.extents[axis_]; }
-  std::size_t element(std::int64_t k) {
-    at_[axis_] = k;
-    return static_cast<std::size_t>(row_major(x_, at_));
-  }
-
- private:
-  const Type& x_;
-  std::size_t axis_;
-  std::array<std::int64_t, max_rank> at_{};
-};
-
 // The elements of a line that the mask keeps, as accumulator bits.
 struct Lanes {
   std::vector<std::uint64_t> bits;
@@ -41,7 +22,7 @@ struct Lanes {
 
 Lanes lanes_of(Frame& f, const Op& op, Line line, Dtype accumulator) {
   const TileValue& x = f.get(op.operands[0]);
-  const TileValue* mask = op.operands.size() == 2 ? &f.get(op.operands[1]) : nullptr;
+  const TileValue* mask = mask_of(f, op);
   Lanes lanes;
   for (std::int64_t k = 0; k < line.length(); ++k) {
     const std::size_t at = line.element(k);
@@ -101,6 +82,21 @@ std::uint64_t to_tf32(std::uint64_t bits) {
 
 }  // namespace
 
+Line::Line(const Type& x, std::size_t axis, std::int64_t i) : x_(x), axis_(axis) {
+  for (std::size_t k = static_cast<std::size_t>(x.rank); k-- > 0;) {
+    if (k == axis) continue;
+    at_[k] = i % x.extents[k];
+    i /= x.extents[k];
+  }
+}
+
+std::size_t Line::element(std::int64_t k) {
+  at_[axis_] = k;
+  return static_cast<std::size_t>(row_major(x_, at_));
+}
+
+std::int64_t line_count(const Type& x, std::size_t axis) { return x.elements() / x.extents[axis]; }
+
 std::uint64_t identity_of(Combine c, Dtype t) {
   switch (c) {
     case Combine::sum:
@@ -130,7 +126,7 @@ void interpret_reduce(Frame& f, const Op& op) {
   const host::LaneFunction step = host::lane_function(combine_op(c), accumulator);
   TileValue y;
   for (std::int64_t i = 0; i < out.elements(); ++i) {
-    const Lanes lanes = lanes_of(f, op, Line(x, out, axis_of(op), i), accumulator);
+    const Lanes lanes = lanes_of(f, op, Line(x, axis_of(op), i), accumulator);
     std::uint64_t acc = identity_of(c, accumulator);
     for (const std::uint64_t b : lanes.bits) acc = step(acc, b, 0);
     y.bits.push_back(host::convert_bits(acc, accumulator, x.elem));
@@ -144,7 +140,7 @@ void interpret_arg_reduce(Frame& f, const Op& op) {
   const bool max = op.attrs.get_text(AttrKey::combine) == "max";
   TileValue y;
   for (std::int64_t i = 0; i < out.elements(); ++i) {
-    const Lanes lanes = lanes_of(f, op, Line(x, out, axis_of(op), i), x.elem);
+    const Lanes lanes = lanes_of(f, op, Line(x, axis_of(op), i), x.elem);
     y.bits.push_back(static_cast<std::uint64_t>(best_index(lanes, max, x.elem)));
     if (f.bounds()) y.error.push_back(lanes.exact ? 0.0 : HUGE_VAL);
   }

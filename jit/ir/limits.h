@@ -14,5 +14,7 @@ inline constexpr std::size_t max_block_ops = 4096;
 // The same once composed functions are written out (some 20 to 100 ops each).
 inline constexpr std::size_t max_expanded_ops = 16384;
 inline constexpr int max_region_depth = 64;
+// How many tiles one scan or fold combines together.
+inline constexpr std::size_t max_combined = 8;
 
 }  // namespace tileweave::ir

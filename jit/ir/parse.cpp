@@ -36,9 +36,11 @@ AttrKind kind_of(AttrKey k) {
   switch (k) {
     case AttrKey::extents:
     case AttrKey::perm:
+    case AttrKey::starts:
       return AttrKind::list;
     case AttrKey::combine:
     case AttrKey::precision:
+    case AttrKey::hint:
       return AttrKind::word;
     case AttrKey::value:
     case AttrKey::pad:

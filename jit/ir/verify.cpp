@@ -148,8 +148,28 @@ class Verifier {
           require_end(op, i, i == 0 ? OpId::condition : OpId::yield, i == 0 ? 1 : 0, op.results);
         }
         return;
+      case OpId::scan:
+      case OpId::fold:
+        return check_combine(op);
       default:
         if (!op.regions.empty()) fail(&op, "it has no regions");
+    }
+  }
+
+  // Two scalars of each value's type in, one out, and only scalar arithmetic between.
+  void check_combine(const Op& op) {
+    require_regions(op, 1);
+    const std::size_t n = op.results.size();
+    const Region& r = *op.regions[0];
+    bool typed = r.args.size() == 2 * n && !r.ops.empty() && r.ops.back()->id == OpId::yield &&
+                 r.ops.back()->operands.size() == n;
+    for (std::size_t i = 0; typed && i < 2 * n; ++i) {
+      const Type want = Type::scalar(op.operands[i % n]->type.elem);
+      typed = r.args[i]->type == want && (i >= n || r.ops.back()->operands[i]->type == want);
+    }
+    if (!typed) fail(&op, "its region does not take two scalars of each type and give one");
+    for (const auto& inner : r.ops) {
+      if (inner != r.ops.back() && !is_combine_op(*inner)) fail(&op, "its region holds more than scalar arithmetic");
     }
   }
 

@@ -13,6 +13,8 @@ namespace {
 
 using namespace ir;
 
+// Whether the op hands values through its regions, one by one.
+bool carries(const Op& op) { return op.id == OpId::for_ || op.id == OpId::while_ || op.id == OpId::if_; }
 bool is_terminator(const Op& op) { return op.id == OpId::yield || op.id == OpId::condition; }
 
 class Liveness {
@@ -58,6 +60,10 @@ class Liveness {
       case OpId::while_:
         need(op->regions[0]->ops.back()->operands[0]);
         break;
+      case OpId::scan:
+      case OpId::fold:
+        for (const Value* v : op->regions[0]->ops.back()->operands) need(v);
+        [[fallthrough]];
       default:
         for (const Value* v : op->operands) need(v);
     }
@@ -113,7 +119,7 @@ class Eraser {
     std::erase_if(r.ops, [&](const auto& op) { return !is_terminator(*op) && !live_.is_live(op.get()); });
     erased_ = erased_ || r.ops.size() != before;
     for (const auto& op : r.ops) {
-      if (!op->regions.empty()) prune(*op);
+      if (carries(*op)) prune(*op);
       for (const auto& inner : op->regions) run(*inner);
     }
     return erased_;

@@ -42,6 +42,8 @@ TEST_CASE("CPU: every conversion on edge values") { check_sweep(conversion_sweep
 
 TEST_CASE("CPU: every reduction of edge values") { check_sweep(reduction_sweep()); }
 
+TEST_CASE("CPU: scans, sorts and moves of edge values") { check_sweep(lanes_sweep()); }
+
 TEST_CASE("CPU: random programs, first half") { check_programs(1'000'001, 1'000, {}); }
 
 TEST_CASE("CPU: random programs, second half") { check_programs(2'000'001, 700, {}); }

@@ -53,6 +53,8 @@ TEST_CASE("CUDA: every conversion on edge values") { check_sweep(conversion_swee
 
 TEST_CASE("CUDA: every reduction of edge values") { check_sweep(reduction_sweep()); }
 
+TEST_CASE("CUDA: scans, sorts and moves of edge values") { check_sweep(lanes_sweep()); }
+
 TEST_CASE("CUDA: random programs") { check_programs(200'001, 150, {}); }
 
 TEST_CASE("CUDA: random programs of larger tiles") {

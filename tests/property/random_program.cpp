@@ -330,6 +330,101 @@ class Grower {
     return b_.reduce(x, axis, dice_.pick(combines), mask);
   }
 
+  // Ops that move elements about, order them or combine them along an axis.
+  Value* along_axis() {
+    Value* x = find([](const Value* v) { return v->type.rank > 0; });
+    if (x == nullptr) return nullptr;
+    const auto axis = dice_.below(static_cast<std::size_t>(x->type.rank));
+    switch (dice_.below(8)) {
+      case 0:
+        return slice(x);
+      case 1: {
+        Extents e = x->type.shape();
+        e[axis] = dice_.between(1, 5);
+        const std::int64_t n = x->type.elements() / x->type.extents[axis] * (x->type.extents[axis] + e[axis]);
+        if (n > options_.max_elements) return nullptr;
+        return b_.cat(x, operand(Type::tile(x->type.elem, e)), static_cast<int>(axis));
+      }
+      case 2:
+        return b_.flip(x, static_cast<int>(axis));
+      case 3:
+        return pick_along(axis);
+      case 4:
+      case 5: {
+        Value* mask = dice_.chance(40) ? operand(x->type.with_elem(Dtype::boolean)) : nullptr;
+        const bool down = dice_.chance(50);
+        return dice_.chance(50) ? b_.sort(x, static_cast<int>(axis), down, mask)
+                                : b_.argsort(x, static_cast<int>(axis), down, mask);
+      }
+      case 6:
+        return counted();
+      default:
+        return combined(x, static_cast<int>(axis));
+    }
+  }
+
+  Value* slice(Value* x) {
+    Extents starts, extents;
+    for (const std::int64_t n : x->type.shape()) {
+      extents.push_back(dice_.chance(40) ? n : dice_.between(1, n));
+      starts.push_back(dice_.between(0, n - extents.back()));
+    }
+    return b_.slice(x, starts, extents);
+  }
+
+  Value* pick_along(std::size_t axis) {
+    Value* index = find([&](const Value* v) { return is_int(v->type.elem) && v->type.rank > static_cast<int>(axis); });
+    if (index == nullptr) return nullptr;
+    Extents e = index->type.shape();
+    e[axis] = dice_.between(1, 9);
+    if (index->type.elements() / index->type.extents[axis] * e[axis] > options_.max_elements) return nullptr;
+    // Small enough to hit the tile most of the time.
+    if (dice_.chance(70)) {
+      index = b_.elementwise(OpId::rem, {index, b_.constant(index->type, std::int64_t{11})});
+    }
+    return b_.gather(operand(Type::tile(dice_.pick(dtypes_), e)), index, static_cast<int>(axis));
+  }
+
+  Value* counted() {
+    Value* x = find([](const Value* v) { return is_int(v->type.elem) && v->type.rank > 0; });
+    if (x == nullptr) return nullptr;
+    Value* flat = b_.reshape(x, Extents{x->type.elements()});
+    Value* mask = dice_.chance(30) ? operand(flat->type.with_elem(Dtype::boolean)) : nullptr;
+    return b_.histogram(flat, dice_.between(1, 20), mask);
+  }
+
+  // A scan or a fold with an associative function: one op, a pair (best, index), or maps x -> a x + b of integers.
+  Value* combined(Value* x, int axis) {
+    Value* mask = dice_.chance(40) ? operand(x->type.with_elem(Dtype::boolean)) : nullptr;
+    const Dtype t = x->type.elem;
+    std::vector<Value*> values{x};
+    const bool pair = !is_bool(t) && dice_.chance(30);
+    if (pair) values[0] = without_nan(x);  // with a NaN "less" orders nothing
+    if (pair) values.push_back(operand(x->type.with_elem(is_int(t) ? t : Dtype::i32)));
+    const Op* op =
+        dice_.chance(65) ? b_.begin_scan(values, axis, dice_.chance(40), mask) : b_.begin_fold(values, axis, mask);
+    const auto a = op->regions[0]->args;
+    if (!pair) {
+      std::vector<OpId> ids;
+      if (!is_bool(t)) ids = {OpId::add, OpId::add, OpId::mul, OpId::minimum, OpId::maximum, OpId::fmin, OpId::fmax};
+      if (!is_float(t)) ids.insert(ids.end(), {OpId::bit_and, OpId::bit_or, OpId::bit_xor});
+      Value* const given[] = {b_.elementwise(dice_.pick(ids), {a[0], a[1]})};
+      b_.end_combine(given);
+    } else if (is_int(t)) {
+      Value* const given[] = {b_.elementwise(OpId::mul, {a[2], a[0]}),
+                              b_.elementwise(OpId::add, {b_.elementwise(OpId::mul, {a[2], a[1]}), a[3]})};
+      b_.end_combine(given);
+    } else {
+      // The first of the least ones.
+      Value* later = b_.elementwise(OpId::lt, {a[2], a[0]});
+      Value* const given[] = {b_.elementwise(OpId::where, {later, a[2], a[0]}),
+                              b_.elementwise(OpId::where, {later, a[3], a[1]})};
+      b_.end_combine(given);
+    }
+    if (pair) keep(op->results[1]);
+    return op->results[0];
+  }
+
   Value* dot() {
     static const std::vector<Dtype> types{Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::i8, Dtype::u8};
     const Dtype t = dice_.pick(types);
@@ -458,6 +553,10 @@ class Grower {
     ++made_;
     if (dice_.chance(options_.reductions)) {
       keep(reduction());
+      return;
+    }
+    if (dice_.chance(options_.along_axis)) {
+      keep(along_axis());
       return;
     }
     const std::size_t kind = dice_.below(100);

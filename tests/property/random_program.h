@@ -1,6 +1,6 @@
 // Random tile programs, well typed by construction: what the property tests run on every backend.
 // All element types, element-wise ops, casts, shapes, partial blocks of oddly strided views, pointers, reductions, dot,
-// and control flow with mutable tiles.
+// scans, sorts and gathers, and control flow with mutable tiles.
 #pragma once
 
 #include "tests/property/program.h"
@@ -13,6 +13,7 @@ struct RandomOptions {
   int special = 10;                 // percent of operands that are 0, 1, -1, a power of two, or the other operand
   bool composed = true;             // exp, erf, ...
   int reductions = 6;               // percent of ops; 0 for none
+  int along_axis = 8;               // percent of ops: slice, cat, flip, gather, sort, histogram, scan, fold
   bool control = true;
   bool pointers = true;
   bool dots = true;

@@ -48,6 +48,8 @@ TEST_CASE("every conversion on edge values") { check_sweep(conversion_sweep()); 
 
 TEST_CASE("every reduction of edge values") { check_sweep(reduction_sweep()); }
 
+TEST_CASE("scans, sorts and moves of edge values") { check_sweep(lanes_sweep()); }
+
 TEST_CASE("random programs on simt:sm_90a") { check_programs(100'001, 200, {}, {}); }
 
 TEST_CASE("random programs on simt:sm_80") { check_programs(110'001, 50, {}, {.target = "simt:sm_80"}); }

@@ -146,6 +146,71 @@ SweepCase reduction_case(const std::string& how, Dtype t, bool masked) {
   return c.take();
 }
 
+// Rows of edge values, and a mask with a row and a column of nothing.
+struct Matrix {
+  Value* values = nullptr;
+  Value* mask = nullptr;
+};
+Matrix edge_matrix(Case& c, Dtype t, bool masked) {
+  const Elements edges = edge_values(t);
+  const std::size_t rows = 5;
+  const Extents shape{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(edges.size())};
+  Builder& b = c.builder();
+  Matrix m{b.reshape(c.input(t, turned_rows(edges, rows)), shape), nullptr};
+  if (!masked) return m;
+  Elements flags;
+  for (std::size_t i = 0; i < rows * edges.size(); ++i) {
+    flags.push_back(i / edges.size() != 3 && i % edges.size() != 2 && i % 3 != 0 ? 1 : 0);
+  }
+  m.mask = b.reshape(c.input(Dtype::boolean, flags), shape);
+  return m;
+}
+
+SweepCase order_case(Dtype t, bool masked, bool descending) {
+  Case c("sort " + std::string(dtype_name(t)) + (masked ? " masked" : "") + (descending ? " descending" : ""));
+  const Matrix m = edge_matrix(c, t, masked);
+  for (const int axis : {0, 1}) {
+    c.output(c.builder().sort(m.values, axis, descending, m.mask));
+    c.output(c.builder().argsort(m.values, axis, descending, m.mask));
+  }
+  return c.take();
+}
+
+SweepCase combine_case(Dtype t, OpId id, bool masked) {
+  Case c("scan " + std::string(op_info(id).name) + " " + std::string(dtype_name(t)) + (masked ? " masked" : ""));
+  const Matrix m = edge_matrix(c, t, masked);
+  Builder& b = c.builder();
+  Value* const values[] = {m.values};
+  for (const int axis : {0, 1}) {
+    for (const int how : {0, 1, 2}) {
+      const Op* op = how == 2 ? b.begin_fold(values, axis, m.mask) : b.begin_scan(values, axis, how == 1, m.mask);
+      const auto a = op->regions[0]->args;
+      Value* const given[] = {b.elementwise(id, {a[0], a[1]})};
+      b.end_combine(given);
+      c.output(op->results[0]);
+    }
+  }
+  return c.take();
+}
+
+SweepCase move_case(Dtype t) {
+  Case c("move " + std::string(dtype_name(t)));
+  const Matrix m = edge_matrix(c, t, false);
+  Builder& b = c.builder();
+  const Extents e = m.values->type.shape();
+  Elements places;
+  for (std::int64_t i = 0; i < e[0] * e[1]; ++i) places.push_back(host::from_int(i * 7 % (e[1] + 3) - 1, Dtype::i16));
+  Value* index = b.reshape(c.input(Dtype::i16, places), e);
+  for (const int axis : {0, 1}) {
+    c.output(b.flip(m.values, axis));
+    c.output(b.cat(m.values, m.values, axis));
+    c.output(b.gather(m.values, index, axis));
+  }
+  c.output(b.slice(m.values, Extents{1, 1}, Extents{e[0] - 2, e[1] - 1}));
+  if (is_int(t)) c.output(b.histogram(b.reshape(m.values, Extents{e[0] * e[1]}), 9, nullptr));
+  return c.take();
+}
+
 }  // namespace
 
 std::vector<std::uint64_t> edge_values(Dtype t) {
@@ -210,6 +275,21 @@ std::vector<SweepCase> conversion_sweep() {
       }
       cases.push_back(c.take());
     });
+  });
+  return cases;
+}
+
+std::vector<SweepCase> lanes_sweep() {
+  std::vector<SweepCase> cases;
+  for_each_dtype([&](Dtype t) {
+    cases.push_back(move_case(t));
+    std::vector<OpId> ids;
+    if (!is_bool(t)) ids = {OpId::add, OpId::mul, OpId::minimum, OpId::fmax};
+    if (!is_float(t)) ids.push_back(OpId::bit_xor);
+    for (const bool masked : {false, true}) {
+      for (const bool descending : {false, true}) cases.push_back(order_case(t, masked, descending));
+      for (const OpId id : ids) cases.push_back(combine_case(t, id, masked));
+    }
   });
   return cases;
 }

@@ -21,6 +21,9 @@ std::vector<SweepCase> conversion_sweep();
 // Every reduction of edge values in rows and columns, with and without a mask.
 std::vector<SweepCase> reduction_sweep();
 
+// Scans, folds, sort, argsort, flip, slice, cat and gather of edge values along both axes, with and without a mask.
+std::vector<SweepCase> lanes_sweep();
+
 // Zeros, ones, halves, powers of two, the ends of the range, denormals, infinities, NaN.
 std::vector<std::uint64_t> edge_values(Dtype t);
 

@@ -34,3 +34,5 @@ TEST_CASE("every element-wise op at every type and edge value") {
 TEST_CASE("every conversion and bit cast") { check_all(conversion_sweep()); }
 
 TEST_CASE("every reduction, masked and not") { check_all(reduction_sweep()); }
+
+TEST_CASE("scans, sorts and moves, masked and not") { check_all(lanes_sweep()); }
