@@ -7,6 +7,7 @@
 
 #include "tileweave/dsl/recorder.h"
 #include "tileweave/dsl/variants.h"
+#include "tileweave/jit/base/env.h"
 #include "tileweave/jit/base/error.h"
 #include "tileweave/jit/runtime/grid.h"
 
@@ -28,6 +29,8 @@ std::uint64_t pack_options(const Options& o) {
          static_cast<std::uint64_t>(o.fast_math) << 32 | static_cast<std::uint64_t>(o.contract) << 33 |
          static_cast<std::uint64_t>(o.checked) << 34 | static_cast<std::uint64_t>(o.debug & 3) << 35;
 }
+
+bool is_checked(std::uint64_t options) { return (options >> 34 & 1) != 0 || env().check; }
 
 }  // namespace
 
@@ -88,6 +91,12 @@ void Frame::view(int number, const runtime::AnyTensor& t, int rank, Dtype elem, 
 void Frame::pointer(int number, const runtime::AnyTensor& t) {
   check_tensor(number, t);
   pointers_[pointer_count_++] = &t;
+  if (is_checked(key_[1])) {
+    index_t reach = t.size() == 0 ? 0 : 1;
+    for (int i = 0; i < t.rank() && reach > 0; ++i) reach += std::max<index_t>(0, (t.extent(i) - 1) * t.stride(i));
+    const index_t stride = 1;
+    return strided(number, t, t.data(), 1, &reach, &stride, t.dtype(), true);
+  }
   slots_[slot_count_++] = reinterpret_cast<std::uintptr_t>(t.data());
 }
 
@@ -189,6 +198,12 @@ record::Raw add_scalar(Dtype elem) {
 
 record::Raw add_pointer(Dtype elem, bool is_const) {
   record::Recorder& r = record::current({});
+  if (r.function.options.checked) {
+    // With its extent, so that what it reaches can be checked.
+    ir::Value* view =
+        r.function.add_param(ir::Type::view(elem, 1, is_const), "p" + std::to_string(r.function.params.size()));
+    return r.wrap(r.builder.view_base(view));
+  }
   return r.wrap(
       r.function.add_param(ir::Type::pointer(elem, is_const, {}), "p" + std::to_string(r.function.params.size())));
 }

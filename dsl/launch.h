@@ -75,7 +75,7 @@ class Frame {
   void strided(int number, const runtime::AnyTensor& t, const void* base, int rank, const index_t* extents,
                const index_t* strides, Dtype elem, bool is_written);
   // A tensor for a pointer parameter: its address alone. What a kernel reaches through a pointer nobody knows, so every
-  // view of the launch may overlap it.
+  // view of the launch may overlap it. In checked mode it is a view of all elements from the tensor's first on.
   void pointer(int number, const runtime::AnyTensor& t);
   void scalar(std::uint64_t bits) { slots_[slot_count_++] = bits; }
   // Where the words of the next constant go.
@@ -107,7 +107,7 @@ class Frame {
   int pointer_count_ = 0;
   Seen seen_[runtime::max_slots / 3 + 1];
   const runtime::AnyTensor* pointers_[max_pointers];
-  std::uint64_t slots_[runtime::max_slots];
+  std::uint64_t slots_[runtime::max_slots + 2 * max_pointers];  // checked pointers take three
   std::uint64_t key_[runtime::max_slots + 64];
 };
 

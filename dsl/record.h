@@ -99,6 +99,18 @@ Raw advance(const Raw& pointers, const Raw& offsets, const Place& p);
 Raw load_pointers(const Raw& pointers, const LoadRequest& request, const Place& p);
 void store_pointers(const Raw& pointers, const Raw& value, const Raw& mask, const Place& p, std::string_view hint = {});
 
+// --- atomics; `order` and `scope` as in the op table
+struct AtomicRequest {
+  Raw mask;  // value null: none
+  std::string_view order, scope;
+};
+// Pointers to the block of a view that has the extents of `like`; valid inside the view.
+Raw block_pointers(const Raw& view, std::span<const Raw> offsets, const Raw& like, const Place& p);
+Raw atomic_rmw(const Raw& pointers, const Raw& value, std::string_view combine, const AtomicRequest& request,
+               const Place& p);
+Raw atomic_cas(const Raw& pointers, const Raw& expected, const Raw& value, const AtomicRequest& request,
+               const Place& p);
+
 // --- reductions
 enum class Reduction : std::uint8_t { sum, prod, min, max, fmin, fmax, any, all, bit_and, bit_or, bit_xor };
 Raw reduce(const Raw& x, int axis, Reduction how, bool keep_dims, const Place& p);
@@ -151,6 +163,13 @@ void end_if();
 void begin_while(const Place& p);
 void while_condition(const Raw& flag, const Place& p);
 void end_while();
+
+// --- debugging
+void device_print(std::string_view label, const Raw& value, const Place& p);
+void device_assert(const Raw& condition, std::string_view message, const Place& p);
+[[noreturn]] void static_check_failed(std::string_view message, const Place& p);
+void static_print(std::string_view text, const Place& p);
+void static_print_type(std::string_view label, const Raw& value, const Place& p);
 
 // --- the host value of an op, for fusion groups on host scalars: storage bits in and out
 using HostLane = std::uint64_t (*)(std::uint64_t, std::uint64_t, std::uint64_t);

@@ -56,7 +56,8 @@ void Recorder::close_if() {
 }
 
 Place Recorder::begin(const Place& p) {
-  if (p.known()) last = p;
+  is_placed = p.known();
+  if (is_placed) last = p;
   if (broken.known()) {
     throw_record_error(broken, "a tw::range loop is left early, by break, return or goto",
                        "a loop is recorded once and runs to its end: use tw::while_ with a condition");

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tileweave/dsl/debug_names.h"
 #include "tileweave/dsl/record.h"
 #include "tileweave/jit/ir/builder.h"
 
@@ -39,13 +40,20 @@ class Recorder {
   Place begin(const Place& p);
   // A tile of this recording, of a region that is still open. Throws RecordError.
   ir::Value* use(const Raw& raw, const Place& p);
-  Raw wrap(ir::Value* value, ir::Value* mask = nullptr) const { return {value, mask, session}; }
+  Raw wrap(ir::Value* value, ir::Value* mask = nullptr) {
+    if (keeps_results) results.push_back({is_placed ? last : Place(), value, mask});
+    return {value, mask, session};
+  }
   // The end of the user's lambda: gives up what is still open.
   void finish();
 
-  Place last;            // of the last statement that has one
-  Place broken;          // of a loop that was left early
-  bool if_open = false;  // an if waits for its else
+  bool is_placed = false;  // the statement being recorded gave its place
+  Place last;              // of the last statement that has one
+  Place broken;            // of a loop that was left early
+  bool if_open = false;    // an if waits for its else
+  // For a debugger's names: what every operation gave.
+  bool keeps_results = false;
+  std::vector<RecordedResult> results;
 
   // What the kernel requires of its launches (requirements.h).
   struct Requirement {

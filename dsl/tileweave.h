@@ -2,8 +2,10 @@
 // The language (kernels, tiles, fusion groups, tensor expressions), the host side, and the library of ops.
 #pragma once
 
+#include "tileweave/dsl/atomic.h"
 #include "tileweave/dsl/contract.h"
 #include "tileweave/dsl/control.h"
+#include "tileweave/dsl/debug.h"
 #include "tileweave/dsl/dot.h"
 #include "tileweave/dsl/fusion_group.h"
 #include "tileweave/dsl/gradient.h"
@@ -12,6 +14,7 @@
 #include "tileweave/dsl/kernel.h"
 #include "tileweave/dsl/math.h"
 #include "tileweave/dsl/memory.h"
+#include "tileweave/dsl/random.h"
 #include "tileweave/dsl/rearrange.h"
 #include "tileweave/dsl/reduce.h"
 #include "tileweave/dsl/rounding.h"

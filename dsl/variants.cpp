@@ -65,8 +65,16 @@ struct Recorded {
 Recorded record_once(const Request& q) {
   record::Recorder r(q.kernel.name(), q.kernel.place());
   const record::Scope scope(r);
+  r.function.options = unpack_options(q.key[1]);
+  // Names and one place for each are what a debugger on the host can use.
+  r.keeps_results = q.device.kind() == DeviceKind::cpu && r.function.options.debug >= 2;
   q.body();
   r.finish();
+  if (r.keeps_results) {
+    record::name_values(r.function, r.results);
+  } else if (r.function.options.checked) {
+    record::name_parameters(r.function);
+  }
   ir::verify(r.function, ir::Stage::recorded);
   Requirements requirements(r.function, r.requirements);
   return {std::move(r.function), std::move(requirements)};

@@ -20,6 +20,7 @@ constexpr std::array common{
     Pass{"contract_fma",     passes::contract_fma,     ir::Stage::recorded},
     Pass{"specialize_facts", passes::specialize_facts, ir::Stage::recorded},
     Pass{"promote_vars",     passes::promote_vars,     ir::Stage::promoted},
+    Pass{"check_accesses",   passes::check_accesses,   ir::Stage::promoted},
     Pass{"canonicalize",     passes::canonicalize,     ir::Stage::promoted},
     Pass{"prove_inside",     passes::prove_inside,     ir::Stage::promoted},
 };
@@ -41,6 +42,7 @@ constexpr std::array order{
     Order{"contract_fma", "promote_vars", "a product kept in a Var is another expression than the sum that reads it"},
     Order{"specialize_facts", "canonicalize", "a stride that became 1 folds the arithmetic on it"},
     Order{"promote_vars", "canonicalize", "a variable hides which values are equal"},
+    Order{"promote_vars", "check_accesses", "a pointer kept in a variable has no origin that can be seen"},
     Order{"canonicalize", "prove_inside", "offsets must be in their simplest form to be compared with extents"},
     Order{"contract_fma", "expand_composed", "the products inside a composed function are not the user's: its fmas are its own"},
     Order{"expand_composed", "canonicalize_expanded", "equal range reductions of two functions of one argument merge"},

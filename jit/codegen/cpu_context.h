@@ -36,6 +36,8 @@ struct Buffer {
   ir::Type type;
 };
 
+class DebugInfo;
+
 struct Context {
   Context(const ir::Function& f, llvm::Function* entry, const Machine& machine);
 
@@ -74,7 +76,9 @@ struct Context {
   llvm::Value* scratch = nullptr;  // begins with 64 bytes that accesses of no lane may touch
   llvm::Value* program[3] = {};
   llvm::Value* grid[3] = {};
-  bool has_streams = false;  // the kernel must end with a store fence
+  llvm::Value* services = nullptr;  // handed on unread to what the kernel calls
+  DebugInfo* debug = nullptr;       // null: no debug information
+  bool has_streams = false;         // the kernel must end with a store fence
 
  private:
   static constexpr std::int64_t spare_bytes = 64;
@@ -109,6 +113,10 @@ RegionEnd lower_region(Context& c, const ir::Region& r, const RegionPlan& plan, 
 
 // A nest for tasks that share it. `targets` as above, for keeps that are yields.
 void lower_nest(Context& c, const std::vector<Task>& tasks, const std::vector<Buffer>& targets);
+// An op that talks to the host (cpu_host.cpp).
+void lower_host_op(Context& c, const ir::Op& op);
+// atomic_rmw and atomic_cas (cpu_atomic.cpp).
+void lower_atomic(Context& c, const ir::Op& op);
 // An op of single elements.
 void lower_unit_op(Context& c, const ir::Op& op);
 // The value a reduction starts with, and its step.

@@ -1,12 +1,14 @@
 // A CPU kernel: the entry function with its loop over programs, from tile IR to an object or text.
 // The CPU's half of codegen.h; the launch ABI is that of jit/runtime/abi.h.
 #include <memory>
+#include <optional>
 
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 
 #include "tileweave/jit/codegen/codegen.h"
 #include "tileweave/jit/codegen/cpu_context.h"
+#include "tileweave/jit/codegen/cpu_debug.h"
 #include "tileweave/jit/codegen/llvm_setup.h"
 
 namespace tileweave::codegen {
@@ -40,16 +42,27 @@ std::string symbol_of(const std::string& name) {
 }
 
 // The arguments of the entry, in the ABI's order.
-enum Argument : unsigned { slots_argument, grid_argument, begin_argument, end_argument, scratch_argument };
+enum Argument : unsigned {
+  slots_argument,
+  grid_argument,
+  begin_argument,
+  end_argument,
+  scratch_argument,
+  services_argument
+};
+
+// Options::debug from which on variables are kept: code as it was written, one program after another.
+constexpr int full_debug = 2;
 
 class Kernel {
  public:
   Kernel(const ir::Function& f, const Target& t)
       : f_(f), target_machine_(make_target_machine(t)), module_(std::make_unique<llvm::Module>(f.name, context_)) {
+    if (f.options.debug >= full_debug) target_machine_->setOptLevel(llvm::CodeGenOptLevel::None);
     set_target(*module_, *target_machine_);
     lower();
     verify_module(*module_);
-    optimize(*module_, *target_machine_);
+    if (f.options.debug < full_debug) optimize(*module_, *target_machine_);
   }
 
   std::string text(Emit emit) {
@@ -62,6 +75,7 @@ class Kernel {
     b.entry = symbol_of(f_.name);
     b.target = (t.triple.starts_with("x86_64") ? "x86-64:" : "aarch64:") + t.cpu;
     b.scratch_bytes = scratch_bytes_;
+    if (f_.options.debug >= full_debug) b.meta = "serial=1";
     b.code = emit_object(*module_, *target_machine_);
     return b;
   }
@@ -84,8 +98,21 @@ class Kernel {
     cpu::Context c(f_, entry, machine);
     c.b.SetInsertPoint(c.new_block("entry"));
     c.scratch = entry->getArg(scratch_argument);
+    c.services = entry->getArg(services_argument);
+    std::optional<cpu::DebugInfo> debug;
+    if (f_.options.debug > 0) {
+      debug.emplace(c, *module_, f_.options.debug >= full_debug);
+      c.debug = &*debug;
+      if (f_.options.debug >= full_debug) {
+        entry->addFnAttr(llvm::Attribute::OptimizeNone);
+        entry->addFnAttr(llvm::Attribute::NoInline);
+        entry->addFnAttr("frame-pointer", "all");
+      }
+    }
     read_arguments(c);
+    if (debug) debug->describe_parameters(entry->getArg(slots_argument));
     emit_programs(c);
+    if (debug) debug->finish();
     scratch_bytes_ = c.scratch_bytes();
   }
 
@@ -150,7 +177,9 @@ class Kernel {
     }
     cpu::emit_loop(c, begin, end, 1, [&](Value*) {
       for (unsigned axis = 0; axis < 3; ++axis) c.program[axis] = b.CreateLoad(b.getInt64Ty(), at[axis]);
+      if (c.debug != nullptr) c.debug->show_program();
       cpu::lower_region(c, f_.body(), c.planner.plan(f_.body()), {});
+      if (c.debug != nullptr) c.debug->set_line(f_.place);
       Value* carry = c.i64(1);
       for (unsigned axis = 0; axis < 3; ++axis) {
         Value* next = b.CreateAdd(c.program[axis], carry);

@@ -90,11 +90,21 @@ int cost_of(const Value* v, const std::unordered_set<const Value*>& kept) {
   return cost;
 }
 
-Planner::Planner(const ir::Function& f) : f_(f) { scan(f.body()); }
+Planner::Planner(const ir::Function& f) : f_(f), in_order_(f.options.debug >= 2) { scan(f.body()); }
+
+namespace {
+// For a debugger: what the user named is computed at its own line, and so is a load.
+bool is_step_of_its_own(const Op& op) {
+  if (op.id == OpId::debug_value) return is_lazy(op.operands[0]);
+  return (op.id == OpId::load || op.id == OpId::load_ptr) && is_lazy(op.results[0]);
+}
+}  // namespace
 
 // What must be kept whatever the order of tasks.
 void Planner::scan(const Region& r) {
   for (const auto& op : r.ops) {
+    if (in_order_ && is_step_of_its_own(*op))
+      kept_.insert(op->id == OpId::debug_value ? op->operands[0] : op->results[0]);
     if (op->id == OpId::reshape && is_lazy(op->results[0]) && !is_axis_reshape(*op) && is_lazy(op->operands[0])) {
       kept_.insert(op->operands[0]);
     }
@@ -148,6 +158,10 @@ class RegionPlanner {
     for (;;) {
       build_nodes();
       if (keep_changed_loads()) continue;
+      if (planner_.in_order_) {
+        connect();
+        return finish_in_order();
+      }
       find_bounds_of_keeps();
       connect();
       set_levels();
@@ -407,7 +421,8 @@ class RegionPlanner {
       const bool barrier = n.op != nullptr && is_control(*n.op);
       for (std::size_t k = 0; k < i; ++k) {
         const Node& other = nodes_[k];
-        if (barrier || (other.op != nullptr && is_control(*other.op))) n.before.push_back({k, 1});
+        const bool both_talk = talks_to_host(n) && talks_to_host(other);
+        if (barrier || both_talk || (other.op != nullptr && is_control(*other.op))) n.before.push_back({k, 1});
       }
     }
     for (Node& n : nodes_) find_accesses(n);
@@ -416,6 +431,10 @@ class RegionPlanner {
       for (std::size_t k = 0; k < i; ++k) order_memory(nodes_[k], k, nodes_[i]);
     }
     order_yields();
+  }
+
+  static bool talks_to_host(const Node& n) {
+    return n.op != nullptr && ir::op_info(n.op->id).effects == ir::Effects::host;
   }
 
   void depend(Node& n, const Value* v, int weight) {
@@ -605,6 +624,22 @@ class RegionPlanner {
       for (const Node& n : nodes_) {
         if (!n.is_task && n.level == level) plan.steps.push_back({{}, n.op});
       }
+    }
+    plan.in_place = in_place_;
+    return plan;
+  }
+
+  // Every node by itself, as the user wrote them.
+  RegionPlan finish_in_order() {
+    RegionPlan plan;
+    for (const Node& n : nodes_) {
+      Step step;
+      if (n.is_task) {
+        step.tasks = {n.task};
+      } else {
+        step.op = n.op;
+      }
+      plan.steps.push_back(std::move(step));
     }
     plan.in_place = in_place_;
     return plan;

@@ -60,6 +60,7 @@ class Planner {
   void keep_for_nested(const ir::Op& control);
 
   const ir::Function& f_;
+  const bool in_order_;  // full debug: every op by itself, in the order of the user's statements
   std::unordered_set<const ir::Value*> kept_;
 };
 

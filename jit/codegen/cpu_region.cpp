@@ -3,6 +3,7 @@
 #include <span>
 
 #include "tileweave/jit/codegen/cpu_context.h"
+#include "tileweave/jit/codegen/cpu_debug.h"
 
 namespace tileweave::codegen::cpu {
 
@@ -172,12 +173,30 @@ void lower_while(Context& c, const Op& op) {
   for (std::size_t i = 0; i < passed.size(); ++i) take(c, op.results[i], passed[i]);
 }
 
-}  // namespace
+const Place& place_of(const Step& step) {
+  if (step.op != nullptr) return step.op->place;
+  const Task& t = step.tasks[0];
+  static const Place unknown;
+  if (t.op != nullptr) return t.op->place;
+  return t.value->def != nullptr ? t.value->def->place : unknown;
+}
 
-RegionEnd lower_region(Context& c, const Region& r, const RegionPlan& plan, const std::vector<Buffer>& targets) {
+RegionEnd lower_steps(Context& c, const Region& r, const RegionPlan& plan, const std::vector<Buffer>& targets) {
   for (const Step& step : plan.steps) {
+    if (c.debug != nullptr) c.debug->set_line(place_of(step));
     if (step.op != nullptr) {
       switch (step.op->id) {
+        case OpId::debug_value:
+          c.debug->show(*step.op);
+          break;
+        case OpId::atomic_rmw:
+        case OpId::atomic_cas:
+          lower_atomic(c, *step.op);
+          break;
+        case OpId::print:
+        case OpId::assert_:
+          lower_host_op(c, *step.op);
+          break;
         case OpId::for_:
           lower_for(c, *step.op);
           break;
@@ -208,6 +227,17 @@ RegionEnd lower_region(Context& c, const Region& r, const RegionPlan& plan, cons
   const Op& last = *r.ops.back();
   if (last.id != OpId::yield && last.id != OpId::condition) return end;
   for (const ir::Value* v : last.operands) end.scalars.push_back(is_unit(v) ? c.unit(v) : nullptr);
+  return end;
+}
+
+}  // namespace
+
+RegionEnd lower_region(Context& c, const Region& r, const RegionPlan& plan, const std::vector<Buffer>& targets) {
+  if (c.debug == nullptr || r.parent == nullptr) return lower_steps(c, r, plan, targets);
+  c.debug->open_scope(r.parent->place);
+  RegionEnd end = lower_steps(c, r, plan, targets);
+  c.debug->close_scope();
+  c.debug->set_line(r.parent->place);
   return end;
 }
 

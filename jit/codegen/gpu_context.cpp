@@ -9,11 +9,23 @@ namespace {
 
 constexpr std::size_t long_block = 1000;
 
+// Whether the kernel prints or checks: then it takes a channel's address too.
+bool has_channel(const ir::Region& r) {
+  for (const auto& op : r.ops) {
+    if (op->id == ir::OpId::print || op->id == ir::OpId::assert_) return true;
+    for (const auto& inner : op->regions) {
+      if (has_channel(*inner)) return true;
+    }
+  }
+  return false;
+}
+
 llvm::Function* make_kernel(llvm::Module& m, const ir::Function& f, const std::string& entry) {
   std::size_t slots = 3;
   for (const ir::Param& p : f.params) {
     slots += p.value->type.is_view() ? 1 + 2 * static_cast<std::size_t>(p.value->type.rank) : 1;
   }
+  if (has_channel(f.body())) ++slots;
   llvm::LLVMContext& c = m.getContext();
   const std::vector<llvm::Type*> types(slots, llvm::Type::getInt64Ty(c));
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(c), types, false);

@@ -25,6 +25,7 @@ Binary gpu_binary(const ir::Function& f, const Target& t) {
   b.target = (t.kind == Target::Kind::simt ? "simt:" : "") + t.cpu;
   b.threads_per_block = kernel.threads_per_block;
   b.smem_bytes = kernel.smem_bytes;
+  b.meta = kernel.meta;
   if (t.kind == Target::Kind::simt) {
     b.kind = Binary::Kind::elf_object;
     b.code = simt_object(*kernel.module, kernel.entry);
@@ -33,7 +34,7 @@ Binary gpu_binary(const ir::Function& f, const Target& t) {
   Assembled done = assemble(nvptx_text(kernel, t, Emit::assembly), t.cpu, f.name, env().assembler);
   b.kind = done.kind;
   b.code = std::move(done.code);
-  b.meta = std::move(done.meta);
+  b.meta = done.meta + (done.meta.empty() || kernel.meta.empty() ? "" : " ") + kernel.meta;
   return b;
 }
 

@@ -55,6 +55,8 @@ const Value* accessed_tile(const Op& op) {
   switch (op.id) {
     case OpId::load:
     case OpId::load_ptr:
+    case OpId::atomic_rmw:
+    case OpId::atomic_cas:
       return op.results[0];
     case OpId::store:
       return op.operands[static_cast<std::size_t>(1 + op.operands[0]->type.rank)];

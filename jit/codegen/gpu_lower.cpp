@@ -69,7 +69,9 @@ LoweredKernel GpuLowering::run() {
                             target_.cpu + " has " + std::to_string(shared_limit(target_)),
                         "use smaller blocks");
   }
-  return {std::move(c.module), c.kernel->getName().str(), 32 * c.warps, smem, min_blocks()};
+  return {std::move(c.module), c.kernel->getName().str(),
+          32 * c.warps,        smem,
+          min_blocks(),        channel_words(texts_) + (has_byte_atomics_ ? " byte_atomics=1" : "")};
 }
 
 // Rows in registers wait for memory, then for each other: 32 warps a multiprocessor hide that, which leaves a thread 64
@@ -110,6 +112,7 @@ void GpuLowering::lower_params() {
         v = c.elements.from_memory(b.CreateBitCast(b.CreateTrunc(bits, b.getIntNTy(width)), memory), t.elem);
       }
       set(p.value, {v});
+      if (t.is_pointer()) params.push_back({static_cast<int>(slot) - 1, 0, 0});
       continue;
     }
     params.push_back({static_cast<int>(slot), t.rank, dtype_bytes(t.elem)});
@@ -236,6 +239,15 @@ void GpuLowering::lower_op(const Op& op) {
       return lower_load_ptr(op);
     case OpId::store_ptr:
       return lower_store_ptr(op);
+    case OpId::atomic_rmw:
+    case OpId::atomic_cas:
+      return lower_atomic(op);
+    case OpId::print:
+      return lower_print(op);
+    case OpId::assert_:
+      return lower_assert(op);
+    case OpId::debug_value:
+      return;  // debuggers of GPUs see lines alone
     case OpId::reduce:
       return lower_reduce(op);
     case OpId::arg_reduce:

@@ -20,10 +20,12 @@ struct LoweredKernel {
   int threads_per_block = 32;
   std::int64_t smem_bytes = 0;  // dynamic
   int min_blocks = 0;           // that a multiprocessor shall hold at once; 0: as the assembler likes
+  std::string meta;             // for Binary::meta
 };
 
-// `f` is verified, and expanded but for ops with a short form (passes.h). The kernel takes the slots of runtime/abi.h
-// and the three grid extents. Throws CompileError where the target cannot hold it (shared memory).
+// `f` is verified, and expanded but for ops with a short form (passes.h). The kernel takes the slots of runtime/abi.h,
+// the three grid extents, and where it prints or checks the address of its channel (jit/base/channel.h). Throws
+// CompileError where the target cannot hold it (shared memory).
 LoweredKernel lower_for_gpu(const ir::Function& f, const Target& target, llvm::LLVMContext& context);
 
 }  // namespace tileweave::codegen

@@ -332,7 +332,8 @@ void GpuLowering::lower_store_ptr(const Op& op) {
 GlobalAccess GpuLowering::global_access(const Op& op, bool this_pass) const {
   GlobalAccess access;
   access.this_pass = this_pass;
-  access.writes = op.id == OpId::store || op.id == OpId::store_ptr;
+  const bool is_atomic = op.id == OpId::atomic_rmw || op.id == OpId::atomic_cas;
+  access.writes = op.id == OpId::store || op.id == OpId::store_ptr || is_atomic;
   const Value* tile = op.id == OpId::store       ? op.operands[1 + rank_of(op)]
                       : op.id == OpId::store_ptr ? op.operands[1]
                                                  : op.results[0];
@@ -347,8 +348,8 @@ GlobalAccess GpuLowering::global_access(const Op& op, bool this_pass) const {
 
 void GpuLowering::collect_accesses(const ir::Region& r, std::vector<GlobalAccess>& out) const {
   for (const auto& op : r.ops) {
-    const bool accesses =
-        op->id == OpId::load || op->id == OpId::store || op->id == OpId::load_ptr || op->id == OpId::store_ptr;
+    const ir::Effects effects = ir::op_info(op->id).effects;
+    const bool accesses = effects == ir::Effects::reads || effects == ir::Effects::writes;
     if (accesses) out.push_back(global_access(*op, false));
     for (const auto& inner : op->regions) collect_accesses(*inner, out);
   }

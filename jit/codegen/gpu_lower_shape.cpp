@@ -34,9 +34,6 @@ Regs GpuLowering::iota_regs(const ir::Op& op, const Layout& l) {
   return regs;
 }
 
-namespace {
-
-// The row-major index of a register's element in the real (not padded) tile, i32.
 llvm::Value* row_major_index(GpuContext& c, TileFrame& frame, int r) {
   llvm::Value* index = nullptr;
   for (int a = 0; a < frame.rank(); ++a) {
@@ -49,8 +46,6 @@ llvm::Value* row_major_index(GpuContext& c, TileFrame& frame, int r) {
   }
   return index == nullptr ? c.i32(0) : index;
 }
-
-}  // namespace
 
 // Elements go to shared memory in row-major order and come back at their new coordinates.
 void GpuLowering::lower_reshape_in_memory(const ir::Op& op) {

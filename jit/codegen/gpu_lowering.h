@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tileweave/jit/base/channel.h"
 #include "tileweave/jit/codegen/gpu_access.h"
 #include "tileweave/jit/codegen/gpu_axis.h"
 #include "tileweave/jit/codegen/gpu_context.h"
@@ -28,6 +29,9 @@ namespace tileweave::codegen {
 using Regs = std::vector<llvm::Value*>;
 
 struct Reduction;
+
+// The row-major index of a register's element in the real (not padded) tile, i32 (gpu_lower_shape.cpp).
+llvm::Value* row_major_index(GpuContext& c, TileFrame& frame, int r);
 
 class GpuLowering {
   // A value in a layout, by the layout's bases.
@@ -136,6 +140,25 @@ class GpuLowering {
   void stage_operand(const ir::Value* v, int k_axis, std::int64_t k0, std::int64_t part, std::int64_t base);
   Regs multiply_staged(const ir::Op& op, const Regs& acc, std::int64_t part, std::int64_t base_a, std::int64_t base_b);
   void lower_dot(const ir::Op& op);
+  // gpu_lower_host.cpp: records for the host, in the launch's channel
+  struct ChannelArea {
+    std::int64_t counter, begin, capacity;
+  };
+  llvm::Value* channel();
+  int add_text(ChannelText text);
+  llvm::Value* linear_program();
+  void write_record(const ChannelArea& area, int text, llvm::Value* element, llvm::Value* bits, llvm::Value* extent,
+                    llvm::Value* predicate);
+  void lower_print(const ir::Op& op);
+  void lower_assert(const ir::Op& op);
+  // gpu_lower_atomic.cpp
+  void lower_atomic(const ir::Op& op);
+  llvm::Value* atomic_element(const ir::Op& op, llvm::Value* address, const std::vector<llvm::Value*>& values,
+                              llvm::Value* predicate);
+  llvm::Value* atomic_by_swaps(const ir::Op& op, llvm::Value* address, const std::vector<llvm::Value*>& values,
+                               llvm::Value* predicate);
+  void fence(const std::string& scope);
+  Regs share_old_values(const ir::Op& op, const Regs& old);
   // gpu_lower_control.cpp
   void lower_for(const ir::Op& op);
   void lower_if(const ir::Op& op);
@@ -191,6 +214,8 @@ class GpuLowering {
   GpuContext c;
   const Target& target_;
   const ir::RoundedValues rounded_;
+  std::vector<ChannelText> texts_;  // what the numbers in channel records mean
+  bool has_byte_atomics_ = false;
   LayoutMap layouts_;
   ir::Layout scalar_layout_;
   SharedScratch scratch_;

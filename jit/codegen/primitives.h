@@ -129,7 +129,7 @@ class TextTable {
 struct ViewParam {
   int slot = 0;
   int rank = 0;
-  int element_bytes = 1;
+  int element_bytes = 1;  // 0: a pointer, which may reach anything
 };
 void attach_views(llvm::Module& module, const std::vector<ViewParam>& views);
 

@@ -11,9 +11,10 @@
 namespace tileweave::ir {
 namespace {
 
-constexpr std::string_view attr_names[] = {"axis",      "extents", "perm",     "value",      "start",
-                                           "pad",       "masked",  "inbounds", "combine",    "saturate",
-                                           "precision", "starts",  "reverse",  "descending", "hint"};
+constexpr std::string_view attr_names[] = {"axis",        "extents",    "perm",    "value",    "start",     "pad",
+                                           "masked",      "inbounds",   "combine", "saturate", "precision", "starts",
+                                           "reverse",     "descending", "hint",    "text",     "place",     "name",
+                                           "constraints", "order",      "scope"};
 
 // Copies regions, with a map from the values of the old function to those of the new.
 class Cloner {

@@ -46,7 +46,13 @@ enum class AttrKey : std::uint8_t {
   starts,
   reverse,
   descending,
-  hint
+  hint,
+  text,         // what the user wrote: a label, a message, source
+  place,        // "file:line", where it is part of what the kernel does
+  name,         // of a function
+  constraints,  // of inline PTX
+  order,        // of an atomic: relaxed acquire release acq_rel
+  scope         // of an atomic: block device system
 };
 std::string_view attr_name(AttrKey k);
 std::optional<AttrKey> attr_from_name(std::string_view name);

@@ -6,6 +6,7 @@
 #include <source_location>
 
 #include "tileweave/jit/base/error.h"
+#include "tileweave/jit/base/print_text.h"
 #include "tileweave/jit/ir/host_eval.h"
 #include "tileweave/jit/ir/interpret_frame.h"
 
@@ -55,6 +56,11 @@ void Interpreter::run(std::span<const std::uint64_t> slots, const Grid& grid) {
       for (std::int64_t x = 0; x < grid[0]; ++x) run_program(slots, grid, {x, y, z});
     }
   }
+  if (failure_) throw_launch_error(failure_->place, failure_->message, failure_->help, LaunchError::Kind::fault);
+}
+
+void Interpreter::note_failure(const std::string& message, std::string_view place, const std::string& help) {
+  if (!failure_) failure_ = {message, help, place_from_text(place)};
 }
 
 void Interpreter::run_program(std::span<const std::uint64_t> slots, const Grid& grid, const Grid& program) {

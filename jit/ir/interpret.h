@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -44,6 +45,9 @@ class Interpreter {
   void run_program(std::span<const std::uint64_t> slots, const Grid& grid, const Grid& program);
 
   const std::vector<ClippedAccess>& clipped() const { return clipped_; }
+  // A device_assert that failed, or in checked mode an access outside its view: the programs go on, and run throws the
+  // first one as a LaunchError when all are done. `place` is "file:line".
+  void note_failure(const std::string& message, std::string_view place, const std::string& help = {});
 
   // With `bounds`: how far a backend's value at this address may lie from ours. 0 is bit for bit, infinite is anything.
   double bound_at(const void* address) const;
@@ -58,6 +62,11 @@ class Interpreter {
   std::vector<ClippedAccess> clipped_;
   std::unordered_map<std::uint64_t, double> memory_error_;  // by address; exact where absent
   bool undetermined_ = false;
+  struct Failure {
+    std::string message, help;
+    Place place;
+  };
+  std::optional<Failure> failure_;
 };
 
 // How many slots the function's parameters take.

@@ -59,6 +59,10 @@ struct Frame {
   std::vector<TileValue> run_region(const Region& r, std::vector<TileValue> args, std::size_t skip = 0);
 };
 
+// Whether a pointer may be followed: always, but in checked mode only into a view of the launch (else the failure is
+// noted).
+bool is_reachable(Frame& f, const Op& op, std::uint64_t address, Dtype t);
+
 #define TILEWEAVE_STRUCTURAL_OP(id, mnemonic, effects, legal, text) void interpret_##id(Frame& f, const Op& op);
 #include "tileweave/jit/ir/structural_ops.def"
 void interpret_elementwise(Frame& f, const Op& op);

@@ -54,32 +54,6 @@ void for_each_lane(Frame& f, const Op& op, const Type& block, Visit visit) {
   if (op.id != OpId::inside) f.count_clipped(op, outside);
 }
 
-// In checked mode: whether some view of the launch holds this element. Functions with raw pointer parameters are not
-// checked, what those point to is not known.
-void check_pointer(const Frame& f, const Op& op, std::uint64_t address, Dtype t) {
-  if (!f.checked()) return;
-  for (const Param& p : f.owner_function().params) {
-    if (p.value->type.is_pointer()) return;
-  }
-  for (const auto& [value, view] : f.views) {
-    std::int64_t low = 0, high = 0;
-    bool empty = false;
-    for (std::size_t k = 0; k < view.extents.size(); ++k) {
-      const std::int64_t reach = (view.extents[k] - 1) * view.strides[k];
-      (reach < 0 ? low : high) += reach;
-      empty = empty || view.extents[k] <= 0;
-    }
-    const auto bytes = dtype_bytes(value->type.elem);
-    const std::uint64_t first = view.base + static_cast<std::uint64_t>(low * bytes);
-    const std::uint64_t last = view.base + static_cast<std::uint64_t>(high * bytes);
-    if (!empty && address >= first && address <= last) return;
-  }
-  throw_launch_error(op.place,
-                     std::string(op_info(op.id).name) + ": a pointer to " + std::string(dtype_name(t)) +
-                         " lies in no view of this launch",
-                     "mask off the lanes that have no element", LaunchError::Kind::fault);
-}
-
 }  // namespace
 
 const TileValue* mask_of(const Frame& f, const Op& op) {
@@ -102,6 +76,31 @@ std::uint64_t Frame::load(std::uint64_t address, Dtype t) const {
 
 void Frame::store(std::uint64_t address, Dtype t, std::uint64_t bits) {
   std::memcpy(reinterpret_cast<void*>(address), &bits, static_cast<std::size_t>(dtype_bytes(t)));
+}
+
+// Functions with raw pointer parameters are not checked: what those point to is not known.
+bool is_reachable(Frame& f, const Op& op, std::uint64_t address, Dtype t) {
+  if (!f.checked()) return true;
+  for (const Param& p : f.owner_function().params) {
+    if (p.value->type.is_pointer()) return true;
+  }
+  for (const auto& [value, view] : f.views) {
+    std::int64_t low = 0, high = 0;
+    bool empty = false;
+    for (std::size_t k = 0; k < view.extents.size(); ++k) {
+      const std::int64_t reach = (view.extents[k] - 1) * view.strides[k];
+      (reach < 0 ? low : high) += reach;
+      empty = empty || view.extents[k] <= 0;
+    }
+    const auto bytes = dtype_bytes(value->type.elem);
+    const std::uint64_t first = view.base + static_cast<std::uint64_t>(low * bytes);
+    const std::uint64_t last = view.base + static_cast<std::uint64_t>(high * bytes);
+    if (!empty && address >= first && address <= last) return true;
+  }
+  f.owner.note_failure("kernel '" + f.owner_function().name + "': " + std::string(op_info(op.id).name) +
+                           ": a pointer to " + std::string(dtype_name(t)) + " lies in no view of this launch",
+                       to_string(op.place), "mask off the lanes that have no element");
+  return false;
 }
 
 void interpret_inside(Frame& f, const Op& op) {
@@ -157,7 +156,7 @@ void interpret_load_ptr(Frame& f, const Op& op) {
   if (f.bounds()) y.error.resize(p.bits.size());
   for (std::size_t i = 0; i < p.bits.size(); ++i) {
     if (is_masked_off(f, mask, i)) continue;
-    check_pointer(f, op, p.bits[i], t);
+    if (!is_reachable(f, op, p.bits[i], t)) continue;
     y.bits[i] = f.load(p.bits[i], t);
     if (f.bounds()) y.error[i] = f.memory_error(p.bits[i]);
   }
@@ -170,7 +169,7 @@ void interpret_store_ptr(Frame& f, const Op& op) {
   const TileValue* mask = mask_of(f, op);
   for (std::size_t i = 0; i < p.bits.size(); ++i) {
     if (is_masked_off(f, mask, i)) continue;
-    check_pointer(f, op, p.bits[i], t);
+    if (!is_reachable(f, op, p.bits[i], t)) continue;
     f.store(p.bits[i], t, x.bits[i]);
     f.set_memory_error(p.bits[i], x.error_at(i));
   }

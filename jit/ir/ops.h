@@ -26,7 +26,8 @@ inline constexpr int op_count = elementwise_op_count
 
 // Which element types an element-wise op takes and gives.
 enum class OpTypes : std::uint8_t { Num, Float, Int, Bits, Compare, Test, Select, structural };
-enum class Effects : std::uint8_t { pure, reads, writes, variable, control };
+// host: talks to the host (prints, checks, debuggers): kept, in program order, and touches no memory of a kernel.
+enum class Effects : std::uint8_t { pure, reads, writes, variable, control, host };
 enum class Legal : std::uint8_t { always, until_promoted };
 
 namespace algebra {

@@ -41,6 +41,12 @@ AttrKind kind_of(AttrKey k) {
     case AttrKey::combine:
     case AttrKey::precision:
     case AttrKey::hint:
+    case AttrKey::text:
+    case AttrKey::place:
+    case AttrKey::name:
+    case AttrKey::constraints:
+    case AttrKey::order:
+    case AttrKey::scope:
       return AttrKind::word;
     case AttrKey::value:
     case AttrKey::pad:
@@ -367,6 +373,7 @@ class Parser {
       case AttrKind::list:
         return {key, integers(), {}};
       case AttrKind::word:
+        if (token_.kind == Token::Kind::string) return {key, string_text(), {}};
         return {key, std::string(expect_kind(Token::Kind::word, "a word").text), {}};
       case AttrKind::bits:
         if (accept_word("inf")) return {key, std::int64_t{0}, HUGE_VAL};

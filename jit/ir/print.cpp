@@ -103,7 +103,7 @@ class Printer {
     if (const auto* i = std::get_if<std::int64_t>(&v)) {
       out_ += std::to_string(*i);
     } else if (const auto* s = std::get_if<std::string>(&v)) {
-      out_ += *s;
+      out_ += is_word(*s) ? *s : quoted(*s);
     } else {
       out_ += "[";
       bool first = true;

@@ -157,6 +157,7 @@ constexpr int max_rounds = 5;
 }  // namespace
 
 void canonicalize(Function& f) {
+  if (f.options.debug >= 2) return;  // for a debugger everything stays where the user wrote it
   for (int round = 0; round < max_rounds; ++round) {
     bool changed = simplify(f);
     changed = erase_dead(f) || changed;

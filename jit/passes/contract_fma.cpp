@@ -16,6 +16,10 @@ using namespace ir;
 class Contractor {
  public:
   explicit Contractor(const Function& f) : uses_(count_uses(f)) {
+    // What a debugger shows changes no result: its look at a product is no use of it.
+    for_each_op(f.body(), [&](const Op& op) {
+      if (op.id == OpId::debug_value) shown_.insert(op.operands[0]), --uses_.at(op.operands[0]);
+    });
     for_each_op(f.body(), [&](const Op& op) { choose(op); });
   }
 
@@ -38,7 +42,7 @@ class Contractor {
     for (std::size_t side = 0; side < 2; ++side) {
       if (!is_product(op.operands[side], op)) continue;
       fused_[&op] = side;
-      absorbed_.insert(op.operands[side]->def);
+      if (!shown_.contains(op.operands[side])) absorbed_.insert(op.operands[side]->def);
       return;
     }
   }
@@ -56,6 +60,7 @@ class Contractor {
   std::unordered_map<const Value*, int> uses_;
   std::unordered_map<const Op*, std::size_t> fused_;  // which operand is the product
   std::unordered_set<const Op*> absorbed_;            // products that are gone
+  std::unordered_set<const Value*> shown_;            // by debug_value
 };
 
 }  // namespace

@@ -44,7 +44,7 @@ class Liveness {
   void scan(const Region& r) {
     for (const auto& op : r.ops) {
       const Effects e = op_info(op->id).effects;
-      if (e == Effects::writes || op->id == OpId::var_set) need(op.get());
+      if (e == Effects::writes || e == Effects::host || op->id == OpId::var_set) need(op.get());
       for (const auto& inner : op->regions) scan(*inner);
     }
   }

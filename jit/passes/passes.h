@@ -14,6 +14,11 @@ void specialize_facts(ir::Function& f);
 // (mem2reg over structured control flow). Breaks: nothing.
 void promote_vars(ir::Function& f);
 
+// Requires: promoted. Ensures: (options.checked) an access through a pointer made from a view happens only inside that
+// view; elsewhere it is left out and reported by an assert op. Why here: pointers are plain values now, and what
+// follows may simplify the checks.
+void check_accesses(ir::Function& f);
+
 // Requires: promoted. Ensures: constants folded (by host_eval), equal pure ops of a region merged (also with outer
 // regions'), algebraic identities that are exact for every input applied, dead ops and dead carried values gone,
 // loop-invariant pure ops hoisted. Breaks: nothing.
@@ -35,7 +40,7 @@ void expand_composed_but_short_forms(ir::Function& f);
 void contract_fma(ir::Function& f);
 
 // Requires: promoted. Ensures: loads, stores and `inside` that provably lie within the view have inbounds=1 / are
-// constant true.
+// constant true. (options.checked: proves nothing, so that every access is checked while running.)
 void prove_inside(ir::Function& f);
 
 }  // namespace tileweave::passes

@@ -6,6 +6,7 @@
 
 #include "tileweave/jit/base/binary.h"
 #include "tileweave/jit/base/error.h"
+#include "tileweave/jit/base/print_text.h"
 #include "tileweave/jit/runtime/cpu_pool.h"
 #include "tileweave/jit/runtime/grid.h"
 #include "tileweave/jit/runtime/services.h"
@@ -24,6 +25,7 @@ std::shared_ptr<const LoadedKernel> CpuKernel::load(const Binary& binary, const 
   }
   auto kernel = std::make_shared<CpuKernel>(name, reinterpret_cast<CpuEntry>(entry), binary.scratch_bytes);
   kernel->object_ = std::move(object);
+  kernel->serial_ = binary.meta.find("serial=1") != std::string::npos;
   return kernel;
 }
 
@@ -33,16 +35,14 @@ void CpuKernel::launch(StreamState&, const std::int64_t grid[3], const std::uint
   const std::int64_t total = count_programs(grid, place);
   LaunchServices services;
   services.kernel = name();
-  const bool complete = run_on_all_cores({entry_, slots, grid, scratch_bytes_, &services}, total);
+  const bool complete = run_on_all_cores({entry_, slots, grid, scratch_bytes_, &services, serial_}, total);
   if (!complete) {
     throw_launch_error(place, std::string("kernel '") + name() + "': no memory for " + std::to_string(scratch_bytes_) +
                                   " bytes of scratch per worker");
   }
-  if (const char* message = services.failed_assert.load(std::memory_order_acquire)) {
-    throw_launch_error(place,
-                       std::string("kernel '") + name() + "': device_assert failed in program " +
-                           std::to_string(services.failed_program) + ": " + message,
-                       {}, LaunchError::Kind::fault);
+  if (!services.failure.empty()) {
+    const Place at = place_from_text(services.place);
+    throw_launch_error(at.known() ? at : place, services.failure, {}, LaunchError::Kind::fault);
   }
 }
 

@@ -25,6 +25,7 @@ class CpuKernel final : public LoadedKernel {
   std::unique_ptr<LoadedObject> object_;
   CpuEntry entry_;
   std::int64_t scratch_bytes_;
+  bool serial_ = false;  // one program after another on the calling thread: for debuggers
 };
 
 }  // namespace tileweave::runtime

@@ -115,7 +115,7 @@ int cpu_workers() {
 bool run_on_all_cores(const CpuWork& work, std::int64_t total) {
   if (total <= 0) return true;
   if (total == 1) return run_part(work, 0, 1);
-  const int workers = has_workers().load(std::memory_order_relaxed) ? cpu_workers() : 1;
+  const int workers = !work.serial && has_workers().load(std::memory_order_relaxed) ? cpu_workers() : 1;
   if (workers == 1) return run_part(work, 0, total);
   // Twice as many programs each time while it stays quick; the rest is shared out at the pace seen so far.
   std::int64_t done = 0, step = 1, elapsed_ns = 0;

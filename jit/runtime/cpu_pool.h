@@ -15,6 +15,7 @@ struct CpuWork {
   const std::int64_t* grid;
   std::int64_t scratch_bytes;
   void* services;
+  bool serial = false;  // all on the calling thread, in order
 };
 
 // Runs the programs [0, total) and returns when all have run. One program, or few that are quick, run on the calling

@@ -179,8 +179,13 @@ void CudaDevice::synchronize(const Place& place) {
   const ContextScope scope(driver_, context_, place);
   const Result r = driver_.ctx_synchronize();
   check(r, "ctx_synchronize", "waiting for " + label(), place, r == success ? "" : suspects(nullptr));
-  const std::lock_guard lock(mutex_);
-  for (CudaStream* s : streams_) s->launches.clear();
+  std::vector<CudaStream*> streams;
+  {
+    const std::lock_guard lock(mutex_);
+    streams = streams_;
+    for (CudaStream* s : streams) s->launches.clear();
+  }
+  for (CudaStream* s : streams) s->deliver_records(place);
 }
 
 std::string CudaDevice::suspects(const StreamState* stream) const {

@@ -10,6 +10,7 @@
 #include "tileweave/jit/base/error.h"
 #include "tileweave/jit/runtime/abi.h"
 #include "tileweave/jit/runtime/cuda_device.h"
+#include "tileweave/jit/runtime/cuda_stream.h"
 
 namespace tileweave::runtime::cuda {
 namespace {
@@ -38,6 +39,9 @@ std::shared_ptr<const LoadedKernel> CudaKernel::load(CudaDevice& device, const B
   const ContextScope scope(device.driver(), device.context(), place);
   kernel->load_module(binary, place);
   kernel->prepare(binary, place);
+  if (auto texts = channel_texts(binary.meta); !texts.empty()) {
+    kernel->texts_ = std::make_shared<const std::vector<ChannelText>>(std::move(texts));
+  }
   return kernel;
 }
 
@@ -173,16 +177,41 @@ void CudaKernel::launch(StreamState& stream, const std::int64_t grid[3], const s
   check_slot_count(n, place);
   const GridPlan plan = plan_grid(grid, cluster_, limits_, place);
   if (plan.programs == 0) return;
-  std::uint64_t parameters[max_slots + grid_slots];
+  std::uint64_t parameters[max_slots + grid_slots + 1];
   if (n > 0) std::memcpy(parameters, slots, static_cast<std::size_t>(n) * 8);
   std::memcpy(parameters + n, grid, grid_slots * 8);
-  std::size_t bytes = static_cast<std::size_t>(n + grid_slots) * 8;
+  const auto words = static_cast<std::size_t>(n + grid_slots);
+  if (texts_ != nullptr) [[unlikely]] {
+    return launch_with_channel(stream, plan, parameters, words, place);
+  }
+  call_checked(stream, plan, parameters, words, place);
+}
+
+void CudaKernel::call_checked(StreamState& stream, const GridPlan& plan, std::uint64_t* parameters, std::size_t words,
+                              const Place& place) const {
+  std::size_t bytes = words * 8;
   void* extra[] = {launch_buffer_pointer, parameters, launch_buffer_bytes, &bytes, launch_end};
   stream.launches.note(name());
   const Result r = call_in_context(plan, static_cast<CudaStream&>(stream).handle(), extra);
   if (r != success) [[unlikely]] {
     fail(r, stream, place);
   }
+}
+
+// The kernel gets a channel of its own; what it wrote is read when the host next waits for the stream.
+void CudaKernel::launch_with_channel(StreamState& stream, const GridPlan& plan, std::uint64_t* parameters,
+                                     std::size_t words, const Place& place) const {
+  auto& cuda = static_cast<CudaStream&>(stream);
+  if (cuda.is_capturing()) {
+    throw_launch_error(place, "kernel '" + std::string(name()) + "' prints or checks, which a CUDA graph cannot do",
+                       "launch it outside of the capture, or take device_print and device_assert out");
+  }
+  const DeviceState::Allocation memory = device_.allocate(channel::bytes, Memory::device, place);
+  if (memory.origin != nullptr && memory.origin != &stream) stream.follow(*memory.origin, place);
+  device_.fill_zero(stream, memory.base, channel::prints_at, place);
+  parameters[words] = reinterpret_cast<std::uint64_t>(memory.base);
+  call_checked(stream, plan, parameters, words + 1, place);
+  cuda.expect_records({name(), texts_, memory.base});
 }
 
 void CudaKernel::fail(Result r, StreamState& stream, const Place& place) const {

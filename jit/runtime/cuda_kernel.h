@@ -4,7 +4,9 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "tileweave/jit/base/channel.h"
 #include "tileweave/jit/runtime/cuda_driver.h"
 #include "tileweave/jit/runtime/grid.h"
 #include "tileweave/jit/runtime/launch.h"
@@ -28,6 +30,10 @@ class CudaKernel final : public LoadedKernel {
   void prepare(const Binary& binary, const Place& place);
   Result call(const GridPlan& plan, StreamHandle stream, void** extra) const;
   Result call_in_context(const GridPlan& plan, StreamHandle stream, void** extra) const;
+  void launch_with_channel(StreamState& stream, const GridPlan& plan, std::uint64_t* parameters, std::size_t words,
+                           const Place& place) const;
+  void call_checked(StreamState& stream, const GridPlan& plan, std::uint64_t* parameters, std::size_t words,
+                    const Place& place) const;
   [[noreturn]] void fail(Result r, StreamState& stream, const Place& place) const;
 
   CudaDevice& device_;
@@ -36,6 +42,7 @@ class CudaKernel final : public LoadedKernel {
   unsigned threads_ = 1, smem_bytes_ = 0;
   int cluster_ = 1;
   GridLimits limits_;
+  std::shared_ptr<const std::vector<ChannelText>> texts_;  // null: the kernel has no channel
   // For launches that say more than sizes; empty: the plain launch.
   LaunchAttribute attributes_[2] = {};
   unsigned attribute_count_ = 0;

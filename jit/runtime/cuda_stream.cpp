@@ -2,7 +2,11 @@
 // Behind Stream and Event.
 #include "tileweave/jit/runtime/cuda_stream.h"
 
+#include <optional>
+#include <utility>
+
 #include "tileweave/jit/base/error.h"
+#include "tileweave/jit/runtime/channel.h"
 #include "tileweave/jit/runtime/cuda_device.h"
 
 namespace tileweave::runtime::cuda {
@@ -64,6 +68,40 @@ void CudaStream::synchronize(const Place& place) {
   const Result r = is_retired_ ? owner_.driver().event_synchronize(last) : owner_.driver().stream_synchronize(handle_);
   check(r, "stream_synchronize", "waiting for " + owner_.label(), place, r == success ? "" : owner_.suspects(this));
   launches.clear();
+  deliver_records(place);
+}
+
+void CudaStream::expect_records(const Records& r) {
+  const std::lock_guard lock(records_mutex_);
+  records_.push_back(r);
+  has_records_.store(true, std::memory_order_release);
+}
+
+// Everything queued is done. The failure of the first launch that has one is thrown, when all have been read.
+void CudaStream::deliver_records(const Place& place) {
+  if (!has_records_.load(std::memory_order_acquire)) return;
+  std::vector<Records> due;
+  {
+    const std::lock_guard lock(records_mutex_);
+    due.swap(records_);
+    has_records_.store(false, std::memory_order_release);
+  }
+  std::optional<ChannelFailure> failure;
+  std::vector<std::byte> buffer(static_cast<std::size_t>(channel::bytes));
+  for (const Records& r : due) {
+    const Driver& d = owner_.driver();
+    const auto from = reinterpret_cast<DevicePointer>(r.buffer);
+    Result copied = d.memcpy_dtoh_async(buffer.data(), from, buffer.size(), handle_);
+    if (copied == success) copied = d.stream_synchronize(handle_);
+    StreamState* users[] = {this};
+    owner_.free(r.buffer, channel::bytes, Memory::device, users);
+    check(copied, "memcpy_dtoh_async", "reading what kernel '" + std::string(r.kernel) + "' printed", place);
+    std::optional<ChannelFailure> own = deliver(r.kernel, *r.texts, buffer);
+    if (own && !failure) failure = std::move(own);
+  }
+  if (failure) {
+    throw_launch_error(failure->place.known() ? failure->place : place, failure->message, {}, LaunchError::Kind::fault);
+  }
 }
 
 std::shared_ptr<EventState> CudaStream::record(const Place& place) {

@@ -4,7 +4,10 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <vector>
 
+#include "tileweave/jit/base/channel.h"
 #include "tileweave/jit/runtime/cuda_driver.h"
 #include "tileweave/jit/runtime/device_state.h"
 
@@ -41,6 +44,15 @@ class CudaStream final : public StreamState {
   void follow(StreamState& earlier, const Place& place) override;
 
   bool is_capturing() const;
+  // A launch on this stream that writes records into `buffer` (channel::bytes of device memory, ours from here on).
+  struct Records {
+    const char* kernel;
+    std::shared_ptr<const std::vector<ChannelText>> texts;
+    std::byte* buffer;
+  };
+  void expect_records(const Records& r);
+  // Once everything queued is done: prints and frees them. Errors: LaunchError, the first failure noted.
+  void deliver_records(const Place& place);
   // A foreign stream without handles: its owner may destroy it, so what is queued is remembered by an event.
   void retire() noexcept;
 
@@ -52,6 +64,9 @@ class CudaStream final : public StreamState {
   bool is_foreign_;
   std::atomic<EventHandle> last_event_{nullptr};  // of a retired stream
   std::atomic<bool> is_retired_{false};
+  std::atomic<bool> has_records_{false};
+  std::mutex records_mutex_;
+  std::vector<Records> records_;
 };
 
 }  // namespace tileweave::runtime::cuda

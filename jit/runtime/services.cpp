@@ -7,27 +7,12 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <utility>
 
-#include "tileweave/jit/runtime/launch.h"
+#include "tileweave/jit/base/print_text.h"
 
 namespace tileweave::runtime {
 namespace {
-
-template <class T>
-std::string number_text(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  if constexpr (std::is_same_v<T, bool>) {
-    return value ? "true" : "false";
-  } else if constexpr (std::is_integral_v<T>) {
-    return std::to_string(value);
-  } else {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.9g", static_cast<double>(static_cast<float>(value)));
-    if constexpr (std::is_same_v<T, double>) std::snprintf(text, sizeof text, "%.17g", value);
-    return text;
-  }
-}
 
 template <class R, class... A>
 void* address(R (*f)(A...)) {
@@ -40,30 +25,45 @@ using D3 = double (*)(double, double, double);
 
 }  // namespace
 
-extern "C" void tileweave_assert_failed(void* services, const char* message, std::int64_t program) noexcept {
+void LaunchServices::note(std::string&& text, const char* where, std::int64_t program) {
+  const std::lock_guard lock(mutex);
+  if (!failure.empty() && failed_program <= program) return;
+  failure = std::move(text);
+  place = where;
+  failed_program = program;
+}
+
+extern "C" void tileweave_assert_failed(void* services, const char* place, const char* message,
+                                        std::int64_t program) noexcept {
   auto& s = *static_cast<LaunchServices*>(services);
-  if (s.failed_assert.load(std::memory_order_relaxed) != nullptr) return;
   try {
-    const char* const kept = intern(message);
-    const char* none = nullptr;
-    if (s.failed_assert.compare_exchange_strong(none, kept)) s.failed_program = program;
+    s.note(assert_text(s.kernel, program, message), place, program);
   } catch (const std::bad_alloc&) {
-    s.failed_assert = "(no memory for the message)";
+    std::fputs("tileweave: no memory for the message of a failed device_assert\n", stderr);
   }
 }
 
-extern "C" void tileweave_print(void* services, const char* label, std::int64_t program, std::int32_t dtype,
-                                const void* values, const std::uint8_t* valid, std::int64_t count) noexcept {
+extern "C" void tileweave_check_failed(void* services, const char* place, const char* what, std::int64_t program,
+                                       std::int64_t index, std::int64_t extent) noexcept {
+  auto& s = *static_cast<LaunchServices*>(services);
+  try {
+    s.note(check_text(s.kernel, program, what, index, extent), place, program);
+  } catch (const std::bad_alloc&) {
+    std::fputs("tileweave: no memory for the message of a failed check\n", stderr);
+  }
+}
+
+extern "C" void tileweave_print(void* services, const char* place, const char* label, std::int64_t program,
+                                std::int32_t dtype, const void* values, std::int64_t count) noexcept {
   if (dtype < 0 || dtype >= dtype_count) return;
   const auto type = static_cast<Dtype>(dtype);
   const auto* at = static_cast<const std::byte*>(values);
   try {
-    std::string line = std::string(static_cast<const LaunchServices*>(services)->kernel) + "[" +
-                       std::to_string(program) + "] " + label + ":";
+    std::string line = print_prefix(place, static_cast<const LaunchServices*>(services)->kernel, program, label);
     for (std::int64_t i = 0; i < count; ++i, at += dtype_bytes(type)) {
-      const bool is_valid = valid == nullptr || valid[i] != 0;
-      line += ' ';
-      line += is_valid ? visit_dtype(type, [&]<class T>(std::type_identity<T>) { return number_text<T>(at); }) : "-";
+      std::uint64_t bits = 0;
+      std::memcpy(&bits, at, static_cast<std::size_t>(dtype_bytes(type)));
+      line += " " + element_text(type, bits);
     }
     line += '\n';
     std::fwrite(line.data(), 1, line.size(), stdout);
@@ -92,6 +92,7 @@ std::span<const Symbol> host_symbols() {
       {"nearbyintf", address(static_cast<F1>(::nearbyintf))},
       {"nearbyint", address(static_cast<D1>(::nearbyint))},
       {"tileweave_assert_failed", address(tileweave_assert_failed)},
+      {"tileweave_check_failed", address(tileweave_check_failed)},
       {"tileweave_print", address(tileweave_print)},
   };
   return table;

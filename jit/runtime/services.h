@@ -2,9 +2,10 @@
 // The loader resolves a kernel's undefined symbols from here and from nowhere else.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <span>
+#include <string>
 
 #include "tileweave/jit/base/dtype.h"
 
@@ -22,17 +23,25 @@ std::span<const Symbol> host_symbols();
 // What a launch passes as `services`: kernels hand it on unread.
 struct LaunchServices {
   const char* kernel = "";
-  std::atomic<const char*> failed_assert{nullptr};  // the first one that failed; reported when the launch ends
-  std::atomic<std::int64_t> failed_program{0};
+  // Of the failures the one of the lowest program, so that the report is the same from run to run; thrown when the
+  // launch ends.
+  std::mutex mutex;
+  std::string failure, place;  // empty: none; "file:line"
+  std::int64_t failed_program = 0;
+
+  void note(std::string&& text, const char* where, std::int64_t program);
 };
 
 extern "C" {
-// device_assert: notes the failure; the kernel goes on. `message` is NUL-terminated and may lie in the kernel's memory.
-void tileweave_assert_failed(void* services, const char* message, std::int64_t program) noexcept;
-// device_print: "<kernel>[program] <label>: v0 v1 ..." on stdout, one line whole. `dtype` is a tileweave::Dtype; a lane
-// whose byte in `valid` is 0 is printed as "-"; `valid` may be null (all valid).
-void tileweave_print(void* services, const char* label, std::int64_t program, std::int32_t dtype, const void* values,
-                     const std::uint8_t* valid, std::int64_t count) noexcept;
+// device_assert: notes the failure; the kernel goes on. Texts are NUL-terminated and may lie in the kernel's memory.
+void tileweave_assert_failed(void* services, const char* place, const char* message, std::int64_t program) noexcept;
+// An access outside its view in checked mode.
+void tileweave_check_failed(void* services, const char* place, const char* what, std::int64_t program,
+                            std::int64_t index, std::int64_t extent) noexcept;
+// device_print: "<file:line>: <kernel>[program] <label>: v0 v1 ..." on stdout, one line whole. `dtype` is a
+// tileweave::Dtype; `place` is "file:line".
+void tileweave_print(void* services, const char* place, const char* label, std::int64_t program, std::int32_t dtype,
+                     const void* values, std::int64_t count) noexcept;
 }
 
 }  // namespace tileweave::runtime

@@ -137,6 +137,7 @@ template <class T>
 void add_cas(Rows& rows, const std::string& element) {
   rows.push_back(row(("shared_atomic_cas." + element).c_str(), shared_cas<T>));
   rows.push_back(row(("global_atomic_cas." + element).c_str(), global_cas<T>));
+  rows.push_back(row(("system_atomic_cas." + element).c_str(), global_cas<T>));
 }
 template <class T, class S>
 void add_integer_rows(Rows& rows, const std::string& e, const std::string& u) {

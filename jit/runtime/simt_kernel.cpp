@@ -9,6 +9,7 @@
 #include "tileweave/jit/base/env.h"
 #include "tileweave/jit/base/error.h"
 #include "tileweave/jit/runtime/abi.h"
+#include "tileweave/jit/runtime/channel.h"
 #include "tileweave/jit/runtime/elf_loader.h"
 #include "tileweave/jit/runtime/grid.h"
 #include "tileweave/jit/runtime/simt_about.h"
@@ -41,6 +42,8 @@ class SimtKernel final : public LoadedKernel {
         threads_(binary.threads_per_block),
         cluster_(binary.cluster),
         smem_bytes_(binary.smem_bytes),
+        texts_(channel_texts(binary.meta)),
+        has_byte_atomics_(binary.meta.find("byte_atomics=1") != std::string::npos),
         seed_(seed) {
     entry_ = reinterpret_cast<simt::ThreadEntry>(find(binary.entry + ".simt", place));
     about_ = simt::parse_about(reinterpret_cast<const char* (*)()>(find(binary.entry + ".about", place))());
@@ -52,9 +55,23 @@ class SimtKernel final : public LoadedKernel {
     if (plan.programs == 0) return;
     std::vector<std::uint64_t> all(slots, slots + n);
     for (int i = 0; i < grid_slots; ++i) all.push_back(static_cast<std::uint64_t>(grid[i]));
+    std::vector<std::uint64_t> channel_words(texts_.empty() ? 0 : channel::bytes / 8);
+    const std::span<const std::byte> buffer = std::as_bytes(std::span(channel_words));
+    if (!texts_.empty()) all.push_back(reinterpret_cast<std::uint64_t>(buffer.data()));
     std::vector<simt::GlobalRange> ranges;
     for (const simt::About::View& v : about_.views) {
-      if (v.slot + slots_of_view(v.rank) <= n) ranges.push_back(range_of(v, slots));
+      if (v.element_bytes == 0) ranges.push_back({0, UINT64_MAX, v.slot});
+      if (v.element_bytes > 0 && v.slot + slots_of_view(v.rank) <= n) ranges.push_back(range_of(v, slots));
+    }
+    if (!texts_.empty()) {
+      const auto begin = reinterpret_cast<std::uint64_t>(buffer.data());
+      ranges.push_back({begin, begin + buffer.size(), -1});
+    }
+    for (simt::GlobalRange& r : ranges) {
+      // A byte is updated with the aligned word around it.
+      if (!has_byte_atomics_ || r.begin >= r.end) continue;
+      r.begin &= ~std::uint64_t{3};
+      if (r.end < UINT64_MAX - 3) r.end = (r.end + 3) & ~std::uint64_t{3};
     }
     ranges = simt::tidy(std::move(ranges));
     simt::Grid g;
@@ -69,6 +86,11 @@ class SimtKernel final : public LoadedKernel {
     g.ranges = ranges;
     g.about = &about_;
     simt::run_grid(g, place);
+    if (texts_.empty()) return;
+    if (const auto failure = deliver(name(), texts_, buffer)) {
+      throw_launch_error(failure->place.known() ? failure->place : place, failure->message, {},
+                         LaunchError::Kind::fault);
+    }
   }
 
  private:
@@ -86,6 +108,8 @@ class SimtKernel final : public LoadedKernel {
   simt::About about_;
   int threads_, cluster_;
   std::int64_t smem_bytes_;
+  std::vector<ChannelText> texts_;  // empty: the kernel has no channel
+  bool has_byte_atomics_;
   std::uint64_t seed_;
 };
 

@@ -21,7 +21,7 @@ struct GlobalRange {
 // What the module says about itself (codegen/simt.h); see simt_about.h.
 struct About {
   struct View {
-    int slot = 0, rank = 0, element_bytes = 1;
+    int slot = 0, rank = 0, element_bytes = 1;  // no bytes: a pointer, which may reach anything
   };
   struct Site {
     std::string file;

@@ -136,7 +136,7 @@ TEST_CASE("a failed device_assert is an error after the grid has run, naming the
       "checked",
       [](const std::uint64_t*, const std::int64_t*, std::int64_t begin, std::int64_t end, void*, void* services) {
         for (std::int64_t i = begin; i < end; ++i, ++ran) {
-          if (i == 3) tileweave_assert_failed(services, "x.cpp:5: index is in range", i);
+          if (i == 3) tileweave_assert_failed(services, "x.cpp:5", "index is in range", i);
         }
       },
       0);
@@ -147,7 +147,7 @@ TEST_CASE("a failed device_assert is an error after the grid has run, naming the
   } catch (const LaunchError& e) {
     CHECK(e.kind() == LaunchError::Kind::fault);
     CHECK(std::string(e.what()) ==
-          "user.cpp:9: error: kernel 'checked': device_assert failed in program 3: x.cpp:5: index is in range");
+          "x.cpp:5: error: kernel 'checked': device_assert failed in program 3: index is in range");
   }
   CHECK(ran == 10);
 }
@@ -160,10 +160,9 @@ TEST_CASE("device_print writes one whole line") {
   LaunchServices services;
   services.kernel = "k";
   const float values[3] = {1.5f, -2.0f, 0.1f};
-  const std::uint8_t valid[3] = {1, 0, 1};
-  tileweave_print(&services, "x", 4, static_cast<int>(Dtype::f32), values, valid, 3);
+  tileweave_print(&services, "a.cpp:7", "x", 4, static_cast<int>(Dtype::f32), values, 3);
   const std::int8_t small[2] = {-128, 127};
-  tileweave_print(&services, "i", 5, static_cast<int>(Dtype::i8), small, nullptr, 2);
+  tileweave_print(&services, "", "", 5, static_cast<int>(Dtype::i8), small, 2);
   std::fflush(stdout);
   dup2(saved, 1);
   close(saved);
@@ -171,7 +170,7 @@ TEST_CASE("device_print writes one whole line") {
   std::ifstream in(path);
   const std::string text((std::istreambuf_iterator<char>(in)), {});
   unlink(path);
-  CHECK(text == "k[4] x: 1.5 - 0.100000001\nk[5] i: -128 127\n");
+  CHECK(text == "a.cpp:7: k[4] x: 1.5 -2 0.100000001\nk[5]: -128 127\n");
 }
 
 TEST_CASE("a compiled object runs through load_kernel") {

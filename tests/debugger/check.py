@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Drives gdb through samples/09_debugging: it stops at the lines of the kernel, steps, and prints tiles by their names.
+
+Usage: check.py PROGRAM SOURCE. Prints what failed with gdb's log; says so and passes where gdb cannot run.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+program, source = sys.argv[1], pathlib.Path(sys.argv[2])
+text = source.read_text().splitlines()
+
+
+def line_of(piece):
+    return next(i for i, line in enumerate(text, 1) if piece in line)
+
+
+def main():
+    if shutil.which("gdb") is None:
+        print("SKIP(gdb): kernels were not stopped in gdb")
+        return 77
+    lines = {name: line_of(piece) for name, piece in {
+        "seen": "auto seen =", "total": "total += row", "mean": "auto mean =", "assert": "tw::device_assert(",
+        "store": "tw::store(y"}.items()}
+    steps = ["set pagination off", "set confirm off", "set debuginfod enabled off", "set breakpoint pending on",
+             "set startup-with-shell off", "set print frame-arguments all",
+             f"break {source.name}:{lines['seen']}", "run",
+             "echo [row]", "print row", "echo [r]", "print r", "echo [view]", "print x.extents", "echo [element]",
+             "print x.base[9]", "echo [program]", "print program", "backtrace",
+             "next", "next", "echo [total]", "print total", "next", "echo [mean]", "print mean",
+             f"tbreak {source.name}:{lines['store']}", "continue", "delete",
+             f"break {source.name}:{lines['mean']} if r == 2", "continue", "echo [later]", "print total[0][7]",
+             "delete", "continue"]
+    command = ["gdb", "-nx", "-batch"]
+    for s in steps:
+        command += ["-ex", s]
+    environment = dict(os.environ, TILEWEAVE_DEVICE="cpu", TILEWEAVE_DEBUG="full", TILEWEAVE_CACHE="off")
+    begin = time.monotonic()
+    run = subprocess.run([*command, "--args", program], capture_output=True, text=True, env=environment, timeout=300)
+    log = run.stdout + run.stderr
+    if "ptrace: Operation not permitted" in log or "Could not trace the inferior" in log:
+        print("SKIP(ptrace): the system does not allow gdb to trace a program")
+        return 77
+    rows = {r: [8 * r + c for c in range(8)] for r in range(4)}
+
+    def tile(values):
+        return r"\{\{" + ", ".join(str(v) for v in values) + r"\}\}"
+
+    expected = {
+        "stops at the line after the load": rf"running_mean \(.*\) at .*{source.name}:{lines['seen']}\n",
+        "shows the line": rf"\n{lines['seen']}\s+auto seen = ",
+        "prints a loaded tile": r"\[row\]\$\d+ = " + tile(rows[0]),
+        "prints a loop's index": r"\[r\]\$\d+ = 0\n",
+        "prints a view's extents": r"\[view\]\$\d+ = \{4, 8\}",
+        "follows a view's base": r"\[element\]\$\d+ = 9\n",
+        "prints the program": r"\[program\]\$\d+ = \{0, 0, 0\}",
+        "has a backtrace into the launch": r"#0\s+running_mean \(x=.*\n#1",
+        "steps to the assignment": rf"\n{lines['total']}\s+total \+= row;",
+        "steps over the assignment": rf"\n{lines['mean']}\s+auto mean = total / seen;",
+        "prints a tw::Var": r"\[total\]\$\d+ = " + tile(rows[0]),
+        "steps to the assertion": rf"\n{lines['assert']}\s+tw::device_assert\(",
+        "prints an expression": r"\[mean\]\$\d+ = " + tile(rows[0]),
+        "goes on to the store": rf"{source.name}:{lines['store']}\n",
+        # At `auto mean` of r == 2 the sum holds rows 0, 1 and 2: 7 + 15 + 23.
+        "takes a condition on a variable": r"\[later\]\$\d+ = 45\n",
+        "runs to the end": r"ok\n",
+    }
+    failed = [what for what, pattern in expected.items() if re.search(pattern, log) is None]
+    print(f"gdb: {len(expected)} expectations, {len(failed)} failed, {time.monotonic() - begin:.1f} s in all")
+    if failed:
+        print("\n".join(f"  not seen: {what}" for what in failed), log, sep="\n")
+    return 1 if failed else 0
+
+
+sys.exit(main())
