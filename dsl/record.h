@@ -111,6 +111,13 @@ Raw atomic_rmw(const Raw& pointers, const Raw& value, std::string_view combine, 
 Raw atomic_cas(const Raw& pointers, const Raw& expected, const Raw& value, const AtomicRequest& request,
                const Place& p);
 
+// --- the user's device functions
+// The symbol of a function's host twin, made from everything that tells it from others.
+std::string external_name(std::string_view name, std::string_view text, std::string_view constraints,
+                          const Dtype* types, std::size_t count);
+Raw external(const std::string& name, const std::string& text, const std::string& constraints,
+             std::span<const Raw> operands, Dtype result, const Place& p);
+
 // --- reductions
 enum class Reduction : std::uint8_t { sum, prod, min, max, fmin, fmax, any, all, bit_and, bit_or, bit_xor };
 Raw reduce(const Raw& x, int axis, Reduction how, bool keep_dims, const Place& p);

@@ -7,6 +7,7 @@
 #include "tileweave/dsl/control.h"
 #include "tileweave/dsl/debug.h"
 #include "tileweave/dsl/dot.h"
+#include "tileweave/dsl/external.h"
 #include "tileweave/dsl/fusion_group.h"
 #include "tileweave/dsl/gradient.h"
 #include "tileweave/dsl/grid.h"

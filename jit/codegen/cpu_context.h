@@ -115,6 +115,8 @@ RegionEnd lower_region(Context& c, const ir::Region& r, const RegionPlan& plan, 
 void lower_nest(Context& c, const std::vector<Task>& tasks, const std::vector<Buffer>& targets);
 // An op that talks to the host (cpu_host.cpp).
 void lower_host_op(Context& c, const ir::Op& op);
+// A function of the user's, by its host twin (cpu_external.cpp).
+void lower_external(Context& c, const ir::Op& op);
 // atomic_rmw and atomic_cas (cpu_atomic.cpp).
 void lower_atomic(Context& c, const ir::Op& op);
 // An op of single elements.

@@ -189,6 +189,9 @@ RegionEnd lower_steps(Context& c, const Region& r, const RegionPlan& plan, const
         case OpId::debug_value:
           c.debug->show(*step.op);
           break;
+        case OpId::external:
+          lower_external(c, *step.op);
+          break;
         case OpId::atomic_rmw:
         case OpId::atomic_cas:
           lower_atomic(c, *step.op);

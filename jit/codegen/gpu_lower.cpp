@@ -242,6 +242,8 @@ void GpuLowering::lower_op(const Op& op) {
     case OpId::atomic_rmw:
     case OpId::atomic_cas:
       return lower_atomic(op);
+    case OpId::external:
+      return lower_external(op);
     case OpId::print:
       return lower_print(op);
     case OpId::assert_:

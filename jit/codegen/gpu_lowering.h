@@ -151,6 +151,8 @@ class GpuLowering {
                     llvm::Value* predicate);
   void lower_print(const ir::Op& op);
   void lower_assert(const ir::Op& op);
+  // gpu_lower_external.cpp
+  void lower_external(const ir::Op& op);
   // gpu_lower_atomic.cpp
   void lower_atomic(const ir::Op& op);
   llvm::Value* atomic_element(const ir::Op& op, llvm::Value* address, const std::vector<llvm::Value*>& values,

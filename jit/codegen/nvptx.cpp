@@ -11,6 +11,7 @@
 #include "tileweave/jit/base/error.h"
 #include "tileweave/jit/codegen/llvm_setup.h"
 #include "tileweave/jit/codegen/nvptx_primitives.h"
+#include "tileweave/jit/codegen/nvrtc.h"
 
 namespace tileweave::codegen {
 namespace {
@@ -47,7 +48,7 @@ void make_kernel(llvm::Module& m, const LoweredKernel& kernel) {
 // neither exists on the device.
 void check_calls(const llvm::Module& m) {
   for (const llvm::Function& f : m) {
-    if (f.isDeclaration() && !f.isIntrinsic() && !f.use_empty()) {
+    if (f.isDeclaration() && !f.isIntrinsic() && !f.use_empty() && !is_cuda_function(m, f.getName())) {
       throw_internal_error(std::source_location::current(),
                            "'" + f.getName().str() + "' is called on the device and has no definition");
     }
@@ -76,7 +77,7 @@ std::string nvptx_text(LoweredKernel& kernel, const Target& target, Emit emit) {
   optimize(m, *machine);
   check_calls(m);
   if (emit == Emit::llvm) return emit_llvm(m);
-  std::string ptx = emit_assembly(m, *machine);
+  std::string ptx = with_cuda_functions(m, emit_assembly(m, *machine), target);
   check_text(ptx, kernel.entry);
   return ptx;
 }

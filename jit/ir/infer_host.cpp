@@ -86,4 +86,17 @@ std::vector<Type> infer_debug_value(const OpShape& s) {
   return {};
 }
 
+std::vector<Type> infer_external(const OpShape& s) {
+  require_operands(s, 1, 8);
+  const Type r = asked_type(s);
+  for (const Value* v : s.operands) {
+    require_tile(s, v, "operand");
+    if (v->type.rank != r.rank || v->type.extents != r.extents) {
+      refuse(s, "extents differ: operand " + to_string(v->type) + ", result " + to_string(r));
+    }
+  }
+  if (s.attrs.get_text(AttrKey::name).empty()) refuse(s, "a function has a name");
+  return {r};
+}
+
 }  // namespace tileweave::ir

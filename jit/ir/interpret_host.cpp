@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "tileweave/jit/base/error.h"
+#include "tileweave/jit/base/host_function.h"
 #include "tileweave/jit/base/print_text.h"
 #include "tileweave/jit/ir/host_eval.h"
 #include "tileweave/jit/ir/interpret_frame.h"
@@ -76,5 +77,25 @@ void interpret_assert_(Frame& f, const Op& op) {
 }
 
 void interpret_debug_value(Frame&, const Op&) {}
+
+void interpret_external(Frame& f, const Op& op) {
+  const std::string& name = op.attrs.get_text(AttrKey::name);
+  const HostFunction twin = find_host_function(name);
+  if (twin == nullptr) {
+    const std::string shown = name.substr(std::min(name.size(), host_function_prefix.size()));
+    throw_launch_error(op.place,
+                       "device function '" + shown.substr(0, shown.rfind('_')) +
+                           "' has no host twin, so only a GPU can run this kernel",
+                       "give tw::cuda_function or tw::inline_ptx a C++ function that does the same");
+  }
+  const Type& t = op.results[0]->type;
+  TileValue y{std::vector<std::uint64_t>(static_cast<std::size_t>(t.elements()), 0), {}};
+  for (std::size_t i = 0; i < y.bits.size(); ++i) {
+    std::array<const void*, 8> operands{};
+    for (std::size_t k = 0; k < op.operands.size(); ++k) operands[k] = &f.get(op.operands[k]).bits[i];
+    twin(&y.bits[i], operands.data(), 1);
+  }
+  f.set(op.results[0], std::move(y));
+}
 
 }  // namespace tileweave::ir

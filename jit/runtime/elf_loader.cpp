@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tileweave/jit/base/error.h"
+#include "tileweave/jit/base/host_function.h"
 #include "tileweave/jit/runtime/eh_frame.h"
 #include "tileweave/jit/runtime/gdb_jit.h"
 
@@ -260,6 +261,7 @@ class ElfLoading {
       for (const Symbol& e : externals_) {
         if (name == e.name) return reinterpret_cast<std::uint64_t>(e.address);
       }
+      if (name.starts_with(host_function_prefix)) return host_function(name);
       refuse("it calls '" + std::string(name) + "', which is not among the functions kernels may call");
     }
     if (s.st_shndx >= sections_.size()) refuse("a symbol is in no section (common and absolute ones are refused)");
@@ -268,6 +270,16 @@ class ElfLoading {
     const int type = ELF64_ST_TYPE(s.st_info);
     if (type == STT_TLS || type == STT_GNU_IFUNC) refuse("a symbol is thread-local or indirect");
     return reinterpret_cast<std::uint64_t>(object_->image_ + home.offset + s.st_value);
+  }
+
+  static std::uint64_t host_function(std::string_view name) {
+    const HostFunction f = find_host_function(name);
+    if (f != nullptr) return reinterpret_cast<std::uint64_t>(f);
+    name.remove_prefix(host_function_prefix.size());
+    throw_launch_error({},
+                       "device function '" + std::string(name.substr(0, name.rfind('_'))) +
+                           "' has no host twin, so only a GPU can run this kernel",
+                       "give tw::cuda_function or tw::inline_ptx a C++ function that does the same");
   }
 
   void relocate(const Section& target, const Elf64_Rela& r) {

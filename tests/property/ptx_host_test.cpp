@@ -65,6 +65,25 @@ Function talking() {
   return f;
 }
 
+// One function in CUDA C++ and one in PTX, on a tile.
+Function external() {
+  Function f("external");
+  Value* view = f.add_param(Type::view(Dtype::f32, 1, false), "x");
+  Builder b(f);
+  const std::vector<Value*> at = {b.index(0)};
+  const std::int64_t block[] = {100};
+  Value* x = b.load(view, at, block, nullptr, 0);
+  Attrs cuda{{AttrKey::name, std::string("tileweave_twin_half_0123456789abcdef")},
+             {AttrKey::text, std::string("__device__ float half(float a) { return __fmul_rn(a, 0.5f); }")}};
+  x = b.insert(OpId::external, {x}, std::move(cuda), {x->type}, {"user.cpp", 3})->result();
+  Attrs ptx{{AttrKey::name, std::string("tileweave_twin_inline_ptx_0123456789abcdef")},
+            {AttrKey::text, std::string("ex2.approx.f32 $0, $1;")},
+            {AttrKey::constraints, std::string("=f,f")}};
+  x = b.insert(OpId::external, {x}, std::move(ptx), {x->type}, {"user.cpp", 4})->result();
+  b.store(view, at, x, nullptr);
+  return f;
+}
+
 std::string problem_with(const Function& recorded, const std::string& target) {
   try {
     Function f = recorded.clone();
@@ -116,4 +135,21 @@ TEST_CASE("prints and assertions assemble, and the binary says what its records 
     return;
   }
   for (const char* target : {"sm_80", "sm_90a"}) CHECK(problem_with(talking(), target) == "");
+}
+
+TEST_CASE("device functions in CUDA C++ and PTX assemble; without NVRTC the error says what to install") {
+  if (!has_ptxas()) {
+    std::puts("SKIP(ptxas): the PTX of device functions was not assembled");
+    return;
+  }
+  for (const char* target : {"sm_80", "sm_90a"}) {
+    const std::string problem = problem_with(external(), target);
+    if (problem.find("there is no libnvrtc") != std::string::npos) {
+      CHECK(problem.find("user.cpp:3: error: 'half' is CUDA C++") == 0);
+      CHECK(problem.find("help: install the CUDA toolkit's NVRTC") != std::string::npos);
+      std::puts("SKIP(nvrtc): CUDA C++ functions were not compiled");
+      continue;
+    }
+    CHECK(problem == "");
+  }
 }
