@@ -15,7 +15,7 @@
 
 // The decorator form of a fusion group; the tool of dsl/decorator reads it.
 #if defined(__clang__)
-#define TILEWEAVE_FUSION_GROUP [[clang::annotate("tileweave::fusion_group")]]
+#define TILEWEAVE_FUSION_GROUP __attribute__((annotate("tileweave::fusion_group")))
 #else
 #define TILEWEAVE_FUSION_GROUP
 #endif

@@ -51,11 +51,24 @@ constexpr auto plus(const A& a, const B& b) {
   }
 }
 
-// `where` of the gradient column: branches may be One.
+// What flows where `condition` holds; elsewhere nothing does, and nothing behind it is looked at.
+template <class C, class V>
+struct Guarded {
+  C condition;
+  V value;
+};
+// `where` of the gradient column: branches may be One, and Zero for a guard.
 struct GradientWhere {
   template <class C, class A, class B>
   constexpr auto operator()(const C& c, const A& a, const B& b) const {
-    return OpFunction<ir::OpId::where>{}(c, plain(a), plain(b));
+    if constexpr (is_zero<B>) {
+      return Guarded<C, A>{c, a};
+    } else if constexpr (is_zero<A>) {
+      const auto otherwise = !c;
+      return Guarded<std::remove_const_t<decltype(otherwise)>, B>{otherwise, b};
+    } else {
+      return OpFunction<ir::OpId::where>{}(c, plain(a), plain(b));
+    }
   }
 };
 // `d(...)` of the gradient column: what flows to each operand.
@@ -114,12 +127,21 @@ struct Adjoint {
   static constexpr auto of(const Expr<Op, N...>& e, const G& g) {
     return through(e, g, std::index_sequence_for<N...>{});
   }
+  // A decorated group within the tree (decorated.h) knows its own derivatives.
+  template <class N, class G>
+    requires requires(const N& n, const G& g) { n.template backward<Adjoint>(g); }
+  static constexpr auto of(const N& n, const G& g) {
+    return n.template backward<Adjoint>(g);
+  }
 
- private:
-  template <ir::OpId Op, class... N, class G, std::size_t... K>
-  static constexpr auto through(const Expr<Op, N...>& e, const G& g, std::index_sequence<K...>) {
-    const auto flows = Gradient<Op>::flows(g, e, plain(e.template operand<K>())...);
-    return sum(of_flow(e.template operand<K>(), std::get<K>(flows))...);
+  template <class N, class C, class V>
+  static constexpr auto of_flow(const N& n, const Guarded<C, V>& g) {
+    const auto inner = of_flow(n, g.value);
+    if constexpr (is_zero<std::remove_const_t<decltype(inner)>>) {
+      return Zero{};
+    } else {
+      return OpFunction<ir::OpId::where>{}(g.condition, plain(inner), 0);
+    }
   }
   template <class N, class G>
   static constexpr auto of_flow(const N& n, const G& g) {
@@ -136,6 +158,13 @@ struct Adjoint {
   template <class A, class B, class... C>
   static constexpr auto sum(const A& a, const B& b, const C&... c) {
     return sum(plus(a, b), c...);
+  }
+
+ private:
+  template <ir::OpId Op, class... N, class G, std::size_t... K>
+  static constexpr auto through(const Expr<Op, N...>& e, const G& g, std::index_sequence<K...>) {
+    const auto flows = Gradient<Op>::flows(g, e, plain(e.template operand<K>())...);
+    return sum(of_flow(e.template operand<K>(), std::get<K>(flows))...);
   }
 };
 

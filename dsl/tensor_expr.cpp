@@ -131,16 +131,37 @@ Blocks choose_blocks(const Walk& w, const AnyTensor& out) {
   return b;
 }
 
-// The body: program -> offsets of a block -> loads, expression, store.
-void record_body(const Request& q, int rank, const Blocks& blocks) {
+// For each leaf the first one that is the same view of the same tensor: they are one parameter and one load. Part of
+// the kernel's key.
+std::vector<int> shared_leaves(const Request& q) {
+  // A byte each in the key says how far back it is.
+  constexpr int most = std::min(256, 8 * (launch::max_constant_words - 3));
+  std::vector<int> first;
+  for (int l = 0; l < q.leaf_count; ++l) {
+    int same = l;
+    for (int k = 0; k < l && l < most && same == l && q.leaves[l].tensor != nullptr; ++k) {
+      const AnyTensor* t = q.leaves[k].tensor;
+      const bool equal = t != nullptr && (t == q.leaves[l].tensor || runtime::is_same_view(*t, *q.leaves[l].tensor));
+      if (equal && q.leaves[k].dtype == q.leaves[l].dtype) same = k;
+    }
+    first.push_back(same);
+  }
+  return first;
+}
+
+// The body: program -> offsets of a block -> loads, expressions, stores.
+void record_body(const Request& q, int rank, const Blocks& blocks, const std::vector<int>& first) {
   using Index = Scalar<index_t>;
   const Place& p = q.place;
-  const record::Raw out = launch::add_view(q.result, rank, false);
-  std::vector<record::Raw> leaves;
+  std::vector<record::Raw> outs;
+  for (int k = 0; k < q.part_count; ++k) outs.push_back(launch::add_view(q.parts[k].result, rank, false));
+  const record::Raw out = outs[0];
+  std::vector<record::Raw> leaves(static_cast<std::size_t>(q.leaf_count));
   for (int l = 0; l < q.leaf_count; ++l) {
+    const auto at = static_cast<std::size_t>(l);
+    if (first[at] != l) continue;
     const Leaf& leaf = q.leaves[l];
-    leaves.push_back(leaf.tensor != nullptr ? launch::add_view(leaf.dtype, rank, true)
-                                            : launch::add_scalar(leaf.dtype));
+    leaves[at] = leaf.tensor != nullptr ? launch::add_view(leaf.dtype, rank, true) : launch::add_scalar(leaf.dtype);
   }
   std::vector<index_t> extents(static_cast<std::size_t>(rank), 1);
   if (rank > 0) extents.back() = blocks.columns;
@@ -155,39 +176,58 @@ void record_body(const Request& q, int rank, const Blocks& blocks) {
     offsets[at] = i == 0 ? Index(id * extents[at], p).raw() : Index(id % count * extents[at], p).raw();
     if (i > 0) rest = Index(id / count, p).raw();
   }
-  // Every lane is valid after the loads: the store alone knows the edge.
+  // Every lane is valid after the loads, unless there are loops: the store alone knows the edge.
   record::LoadRequest padded;
-  padded.has_pad = true;
+  padded.has_pad = !q.has_loops;
   for (int l = 0; l < q.leaf_count; ++l) {
     if (q.leaves[l].tensor == nullptr) continue;
     const auto at = static_cast<std::size_t>(l);
-    leaves[at] = record::load(leaves[at], offsets, extents, padded, p);
+    leaves[at] = first[at] == l ? record::load(leaves[at], offsets, extents, padded, p)
+                                : leaves[static_cast<std::size_t>(first[at])];
   }
   Context context(leaves.data(), p);
-  record::Raw result = q.record(q.expression, context);
-  if (record::shape(result, p).empty()) result = record::full(result, extents, p);
-  record::store(out, offsets, result, {}, p);
+  std::vector<record::Raw> results;
+  for (int k = 0; k < q.part_count; ++k) {
+    record::Raw result = q.parts[k].record(q.parts[k].expression, context);
+    if (record::shape(result, p).empty()) result = record::full(result, extents, p);
+    results.push_back(result);
+  }
+  for (std::size_t k = 0; k < outs.size(); ++k) record::store(outs[k], offsets, results[k], {}, p);
 }
 
-void launch_walk(const Request& q, const AnyTensor& out, const Walk& w, const Stream& stream) {
+using Outs = std::span<const AnyTensor>;
+
+void launch_walk(const Request& q, Outs outs, const Walk& w, const Stream& stream) {
   const int rank = static_cast<int>(w.extents.size());
-  const Blocks blocks = choose_blocks(w, out);
-  launch::Frame frame(q.kernel, stream, {}, 3, q.place);
+  const Blocks blocks = choose_blocks(w, outs[0]);
+  const std::vector<int> first = shared_leaves(q);
+  const int words_of_leaves = std::min((q.leaf_count + 7) / 8, launch::max_constant_words - 3);
+  launch::Frame frame(q.kernel, stream, {}, 3 + words_of_leaves, q.place);
   std::uint64_t* words = frame.constants();
   words[0] = static_cast<std::uint64_t>(rank);
   words[1] = static_cast<std::uint64_t>(blocks.rows);
   words[2] = static_cast<std::uint64_t>(blocks.columns);
-  frame.constants_end(words + 3);
-  frame.strided(1, out, w.bases[0], rank, w.extents.data(), w.strides[0].data(), out.dtype(), true);
-  std::size_t operand = 1;
+  std::fill_n(words + 3, words_of_leaves, 0);
+  for (int l = 0; l < std::min(q.leaf_count, 8 * words_of_leaves); ++l) {
+    words[3 + l / 8] |= static_cast<std::uint64_t>(l - first[static_cast<std::size_t>(l)]) << (8 * (l % 8));
+  }
+  frame.constants_end(words + 3 + words_of_leaves);
+  std::size_t operand = 0;
+  for (const AnyTensor& out : outs) {
+    const int number = static_cast<int>(operand) + 1;
+    frame.strided(number, out, w.bases[operand], rank, w.extents.data(), w.strides[operand].data(), out.dtype(), true);
+    ++operand;
+  }
   for (int l = 0; l < q.leaf_count; ++l) {
     const Leaf& leaf = q.leaves[l];
     if (leaf.tensor == nullptr) {
       frame.scalar(leaf.bits);
       continue;
     }
-    frame.strided(l + 2, *leaf.tensor, w.bases[operand], rank, w.extents.data(), w.strides[operand].data(), leaf.dtype,
-                  false);
+    if (first[static_cast<std::size_t>(l)] == l) {
+      frame.strided(static_cast<int>(outs.size()) + l + 1, *leaf.tensor, w.bases[operand], rank, w.extents.data(),
+                    w.strides[operand].data(), leaf.dtype, false);
+    }
     ++operand;
   }
   index_t programs = 1;
@@ -195,13 +235,13 @@ void launch_walk(const Request& q, const AnyTensor& out, const Walk& w, const St
     const index_t block = i == rank - 1 ? blocks.columns : i == rank - 2 ? blocks.rows : 1;
     programs *= cdiv(w.extents[static_cast<std::size_t>(i)], block);
   }
-  const auto record = [&] { record_body(q, rank, blocks); };
+  const auto record = [&] { record_body(q, rank, blocks, first); };
   frame.run(Grid(programs), launch::Body(record), nullptr, nullptr);
 }
 
 // More axes than a view has: one launch for each step of the outermost.
-void launch_all(const Request& q, const AnyTensor& out, const Walk& w, const Stream& stream) {
-  if (w.extents.size() <= max_view_rank) return launch_walk(q, out, w, stream);
+void launch_all(const Request& q, Outs outs, const Walk& w, const Stream& stream) {
+  if (w.extents.size() <= max_view_rank) return launch_walk(q, outs, w, stream);
   Walk inner = w;
   inner.extents.erase(inner.extents.begin());
   for (auto& s : inner.strides) s.erase(s.begin());
@@ -211,21 +251,24 @@ void launch_all(const Request& q, const AnyTensor& out, const Walk& w, const Str
       inner.bases[operand] = w.bases[operand] + i * w.strides[operand][0] * dtype_bytes(t.dtype());
       ++operand;
     };
-    move(out);
+    for (const AnyTensor& out : outs) move(out);
     for (int l = 0; l < q.leaf_count; ++l) {
       if (q.leaves[l].tensor != nullptr) move(*q.leaves[l].tensor);
     }
-    launch_all(q, out, inner, stream);
+    launch_all(q, outs, inner, stream);
   }
 }
 
-void run(const Request& q, const AnyTensor& out) {
+void run(const Request& q, Outs outs) {
+  const AnyTensor& out = outs[0];
   if (out.size() == 0) return;
   Walk w;
   const Dims extents = out.extents();
   w.extents.assign(extents.begin(), extents.end());
-  w.strides.push_back(strides_in(out, extents));
-  w.bases.push_back(static_cast<const std::byte*>(out.data()));
+  for (const AnyTensor& t : outs) {
+    w.strides.push_back(strides_in(t, extents));
+    w.bases.push_back(static_cast<const std::byte*>(t.data()));
+  }
   for (int l = 0; l < q.leaf_count; ++l) {
     const AnyTensor* t = q.leaves[l].tensor;
     if (t == nullptr) continue;
@@ -233,7 +276,7 @@ void run(const Request& q, const AnyTensor& out) {
     w.bases.push_back(static_cast<const std::byte*>(t->data()));
   }
   simplify(w);
-  launch_all(q, out, w, q.stream != nullptr ? *q.stream : out.device().stream());
+  launch_all(q, outs, w, q.stream != nullptr ? *q.stream : out.device().stream());
 }
 
 Device device_of(const Request& q) {
@@ -254,15 +297,28 @@ Leaf number(const record::Literal& v, std::uint64_t bits, Dtype own, Dtype want,
   return {nullptr, want, own == want ? bits : record::host_convert(bits, own, want, false)};
 }
 
-AnyTensor evaluate(const Request& q) {
-  const Dims extents = broadcast_extents(q);
-  const AnyTensor out = AnyTensor::empty(device_of(q), q.result, extents, Memory::device, q.place);
-  run(q, out);
-  return out;
+std::vector<record::Raw> Context::graph(const trace::Graph& g, std::span<const record::Raw> arguments) {
+  const auto same = [](const record::Raw& a, const record::Raw& b) { return a.value == b.value && a.mask == b.mask; };
+  for (const Recorded& r : recorded_) {
+    if (r.graph == &g && std::ranges::equal(r.arguments, arguments, same)) return r.results;
+  }
+  recorded_.push_back({&g, {arguments.begin(), arguments.end()}, trace::record_graph(g, arguments, place)});
+  return recorded_.back().results;
 }
 
-void evaluate_into(const AnyTensor& out, const Request& q) {
+std::vector<AnyTensor> evaluate(const Request& q) {
   const Dims extents = broadcast_extents(q);
+  std::vector<AnyTensor> outs;
+  for (int k = 0; k < q.part_count; ++k) {
+    outs.push_back(AnyTensor::empty(device_of(q), q.parts[k].result, extents, Memory::device, q.place));
+  }
+  run(q, outs);
+  return outs;
+}
+
+namespace {
+
+void check_target(const Request& q, const AnyTensor& out, const Dims& extents) {
   if (!out.defined()) throw_launch_error(q.place, "assign: the target is an empty handle, not a tensor");
   if (!(out.extents() == extents)) {
     throw_launch_error(q.place,
@@ -281,7 +337,20 @@ void evaluate_into(const AnyTensor& out, const Request& q) {
                            ", and is not the same view",
                        "assign to a new tensor, then copy");
   }
-  run(q, out);
+}
+
+}  // namespace
+
+void evaluate_into(std::span<const AnyTensor> outs, const Request& q) {
+  const Dims extents = broadcast_extents(q);
+  for (std::size_t k = 0; k < outs.size(); ++k) {
+    check_target(q, outs[k], extents);
+    for (std::size_t other = 0; other < k; ++other) {
+      if (!runtime::may_overlap(outs[other], outs[k])) continue;
+      throw_launch_error(q.place, "assign: two targets overlap", "assign each expression to a tensor of its own");
+    }
+  }
+  run(q, outs);
 }
 
 }  // namespace expression

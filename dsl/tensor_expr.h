@@ -7,6 +7,7 @@
 #include "tileweave/dsl/launch.h"
 #include "tileweave/dsl/math.h"
 #include "tileweave/dsl/tensor.h"
+#include "tileweave/dsl/trace_graph.h"
 
 namespace tileweave {
 
@@ -29,35 +30,61 @@ class Context {
   Place place;
   record::Raw tensor() { return leaves_[next_++]; }
   record::Raw literal(const record::Literal&, Dtype) { return leaves_[next_++]; }
+  // The results of a graph on these arguments: recorded once, whichever of them are asked for.
+  std::vector<record::Raw> graph(const trace::Graph& g, std::span<const record::Raw> arguments);
 
  private:
+  struct Recorded {
+    const trace::Graph* graph;
+    std::vector<record::Raw> arguments, results;
+  };
   const record::Raw* leaves_;
   int next_ = 0;
+  std::vector<Recorded> recorded_;
 };
 
-// An expression with its type erased.
+// One result of a launch: an expression with its type erased.
+struct Part {
+  Dtype result;
+  const void* expression;
+  record::Raw (*record)(const void* expression, Context& context);
+};
+// One launch. The leaves are those of its parts, in order.
 struct Request {
   const launch::KernelState& kernel;
   const Leaf* leaves;
   int leaf_count;
-  Dtype result;
-  const void* expression;
-  record::Raw (*record)(const void* expression, Context& context);
+  const Part* parts;
+  int part_count;
+  bool has_loops;        // lanes outside of the tensors must be invalid, not padded: a loop might not end there
   const Stream* stream;  // null: the device's default stream
   Place place;
 };
-// Into a new tensor of the leaves' broadcast shape.
-runtime::AnyTensor evaluate(const Request& request);
-// Into an existing tensor of that shape.
-void evaluate_into(const runtime::AnyTensor& out, const Request& request);
+// Into new tensors of the leaves' broadcast shape, one for each part.
+std::vector<runtime::AnyTensor> evaluate(const Request& request);
+// Into existing tensors of that shape.
+void evaluate_into(std::span<const runtime::AnyTensor> outs, const Request& request);
 
+// Whether recording E records a loop, as a decorated function may.
 template <class E>
+struct LoopsIn {
+  static bool value() { return false; }
+};
+template <ir::OpId Op, class... N>
+struct LoopsIn<Expr<Op, N...>> {
+  static bool value() { return (LoopsIn<N>::value() || ...); }
+};
+template <class T, bool Saturate, class N>
+struct LoopsIn<Cast<T, Saturate, N>> : LoopsIn<N> {};
+template <class N, class V>
+struct LoopsIn<Like<N, V>> : LoopsIn<N> {};
+
+template <class... E>
 struct Erased {
-  static constexpr int capacity = E::nodes;
-  std::array<Leaf, static_cast<std::size_t>(capacity)> leaves{};
+  std::array<Leaf, static_cast<std::size_t>((E::nodes + ...))> leaves{};
   int count = 0;
 
-  Erased(const E& e, const Place& p) {
+  Erased(const E&... e, const Place& p) {
     const auto visit = [&](const auto& leaf, Dtype want) {
       using L = std::remove_cvref_t<decltype(leaf)>;
       Leaf& next = leaves[static_cast<std::size_t>(count++)];
@@ -67,18 +94,27 @@ struct Erased {
         next = number(record::literal(leaf.value), detail::to_bits(leaf.value), dtype_of<typename L::elem>, want, p);
       }
     };
-    e.leaves(visit, own_dtype<E>);
+    (e.leaves(visit, own_dtype<E>), ...);
   }
   // One kernel for each expression type.
   static const launch::KernelState& kernel(const Place& p) {
     static const launch::KernelState state("tensor expression", p);
     return state;
   }
+  template <class X>
   static record::Raw record(const void* object, Context& context) {
-    return static_cast<const E*>(object)->record(context, own_dtype<E>);
+    return static_cast<const X*>(object)->record(context, own_dtype<X>);
   }
-  Request request(const E& e, const Stream* stream, const Place& p) const {
-    return {kernel(p), leaves.data(), count, own_dtype<E>, &e, &Erased::record, stream, p};
+  static std::array<Part, sizeof...(E)> parts(const E&... e) { return {Part{own_dtype<E>, &e, &Erased::record<E>}...}; }
+  Request request(const std::array<Part, sizeof...(E)>& parts, const Stream* stream, const Place& p) const {
+    return {kernel(p),
+            leaves.data(),
+            count,
+            parts.data(),
+            static_cast<int>(parts.size()),
+            (LoopsIn<E>::value() || ...),
+            stream,
+            p};
   }
 };
 
@@ -87,12 +123,45 @@ struct Erased {
 namespace detail {
 template <class T, class E>
 runtime::AnyTensor evaluate(const E& e, const Place& p) {
-  return expression::evaluate(expression::Erased<E>(e, p).request(e, nullptr, p));
+  return expression::evaluate(expression::Erased<E>(e, p).request(expression::Erased<E>::parts(e), nullptr, p))[0];
 }
 template <class T, class E>
 void evaluate_into(const runtime::AnyTensor& out, const E& e, const Stream* stream, const Place& p) {
-  expression::evaluate_into(out, expression::Erased<E>(e, p).request(e, stream, p));
+  expression::evaluate_into({&out, 1}, expression::Erased<E>(e, p).request(expression::Erased<E>::parts(e), stream, p));
 }
 }  // namespace detail
+
+// Several tensor expressions in one launch: what they share is read and computed once. Each result has the broadcast
+// shape of all operands. auto [y, dx] = tw::evaluate(gelu(x), dy * tw::grad(gelu)(x));
+template <TensorNode... E>
+std::tuple<Tensor<elem_t<E>>...> evaluate(const std::tuple<E...>& expressions,
+                                          const Place& p = std::source_location::current()) {
+  return std::apply(
+      [&](const E&... e) {
+        const std::vector<runtime::AnyTensor> r = expression::evaluate(
+            expression::Erased<E...>(e..., p).request(expression::Erased<E...>::parts(e...), nullptr, p));
+        return [&]<std::size_t... K>(std::index_sequence<K...>) {
+          return std::tuple<Tensor<elem_t<E>>...>(Tensor<elem_t<E>>(r[K])...);
+        }(std::index_sequence_for<E...>{});
+      },
+      expressions);
+}
+template <TensorNode... E>
+std::tuple<Tensor<elem_t<E>>...> evaluate(const E&... e) {
+  return evaluate(std::tuple<E...>(e...));
+}
+// The same into existing tensors: tw::assign(std::tuple(y, dx), std::tuple(gelu(x), dy * tw::grad(gelu)(x)), stream).
+template <class... T, TensorNode... E>
+  requires(sizeof...(T) == sizeof...(E) && (std::same_as<elem_t<E>, typename Tensor<T>::elem> && ...))
+void assign(const std::tuple<Tensor<T>...>& outs, const std::tuple<E...>& expressions, const Stream& stream,
+            const Place& p = std::source_location::current()) {
+  std::apply(
+      [&](const E&... e) {
+        const auto any = std::apply([](const auto&... t) { return std::vector<runtime::AnyTensor>{t.any()...}; }, outs);
+        expression::evaluate_into(
+            any, expression::Erased<E...>(e..., p).request(expression::Erased<E...>::parts(e...), &stream, p));
+      },
+      expressions);
+}
 
 }  // namespace tileweave

@@ -2,6 +2,7 @@
 // Last layer over dsl; `#include <tileweave/tileweave.h>` brings it in.
 #pragma once
 
+#include "tileweave/ops/backward.h"
 #include "tileweave/ops/elementwise.h"
 #include "tileweave/ops/layer_norm.h"
 #include "tileweave/ops/matmul.h"

@@ -16,4 +16,8 @@ void add_reference(CLI::App& app, int& status);
 // tileweave cache stat|ls|inspect|verify|gc|clear.
 void add_cache(CLI::App& app, int& status);
 
+// tileweave fuse FILE -o HEADER | --list: the decorator; its arguments are read by the program that it starts.
+void add_fuse(CLI::App& app);
+int fuse(int argc, char** argv);
+
 }  // namespace tileweave::tools

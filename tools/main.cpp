@@ -3,11 +3,14 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <string_view>
 
 #include "commands.h"
 #include "tileweave/jit/base/error.h"
 
 int main(int argc, char** argv) {
+  // Everything after `fuse` is for the decorator's own program.
+  if (argc > 1 && std::string_view(argv[1]) == "fuse") return tileweave::tools::fuse(argc - 2, argv + 2);
   CLI::App app("tileweave: compile, inspect and look after tile kernels");
   app.require_subcommand(1);
   int status = 0;
@@ -15,6 +18,7 @@ int main(int argc, char** argv) {
   tileweave::tools::add_doctor(app, status);
   tileweave::tools::add_reference(app, status);
   tileweave::tools::add_cache(app, status);
+  tileweave::tools::add_fuse(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -20,6 +20,7 @@ BOXES = {
     "jit/codegen": IR + ["jit/codegen/"],
     "jit/runtime": BASE + ["jit/runtime/"],
     "cache": BASE + ["cache/"],
+    "dsl/decorator": BASE,
     "dsl": BASE + ["jit/ir/builder.h", "jit/ir/ops.h", "jit/ir/ops.def", "jit/ir/structural_ops.def", "jit/ir/type.h",
                    "jit/ir/function.h", "jit/ir/host_eval.h", "jit/jit.h", "jit/runtime/", "dsl/"],
     "ops": ["dsl/", "ops/", "tileweave.h"],
@@ -28,7 +29,7 @@ BOXES = {
 EXTRA = {"dsl/tileweave.h": ["ops/"]}  # the umbrella alone may name ops/
 
 FOREIGN = [  # pattern of an include, files that may have it
-    (r"llvm/", r"^jit/codegen/|^tests/"),
+    (r"llvm/", r"^jit/codegen/|^dsl/decorator/|^tests/"),
     (r"clang/", r"^dsl/decorator/"),
     (r"cuda|nvrtc|nvJitLink", r"^$"),
     (r"xxhash", r"^cache/|^tests/"),
