@@ -16,7 +16,8 @@ Context::Context(const ir::Function& function, llvm::Function* entry_function, c
       machine(m),
       b(entry_function->getContext()),
       e(b, m.element),
-      planner(function) {}
+      planner(function),
+      rare(function) {}
 
 llvm::Type* Context::register_type(const ir::Type& t, unsigned lanes) const {
   if (!t.is_pointer()) return e.register_type(t.elem, lanes);

@@ -12,6 +12,7 @@
 
 #include "tileweave/jit/codegen/cpu_plan.h"
 #include "tileweave/jit/codegen/lower_elementwise.h"
+#include "tileweave/jit/codegen/rare_paths.h"
 
 namespace tileweave::codegen::cpu {
 
@@ -70,6 +71,7 @@ struct Context {
   llvm::IRBuilder<> b;
   ElementLowering e;
   Planner planner;
+  const RarePaths rare;
   std::unordered_map<const ir::Value*, ViewArgument> views;
   std::unordered_map<const ir::Value*, llvm::Value*> units;
   std::unordered_map<const ir::Value*, Buffer> buffers;
@@ -85,23 +87,40 @@ struct Context {
   std::int64_t scratch_bytes_ = spare_bytes;
 };
 
-// Emits `for (i = lo; i < last; i += step) body(i)`, tested at the bottom; gives the i it ends with.
+// Emits `for (i = lo; i < last; i += step) body(i)`, tested at the bottom; gives the i it ends with. Of a loop
+// whose ends are known nothing is emitted where it does not run, and only its body where it runs once.
 template <class F>
 llvm::Value* emit_loop(Context& c, llvm::Value* lo, llvm::Value* last, std::int64_t step, F body) {
+  const auto *first = llvm::dyn_cast<llvm::ConstantInt>(lo), *end = llvm::dyn_cast<llvm::ConstantInt>(last);
+  const bool known = first != nullptr && end != nullptr;
+  std::int64_t trips = 0;
+  if (known) {
+    if (first->getSExtValue() >= end->getSExtValue()) return lo;
+    trips = (end->getSExtValue() - first->getSExtValue() + step - 1) / step;
+    if (trips == 1) {
+      body(lo);
+      return c.i64(first->getSExtValue() + step);
+    }
+  }
   llvm::BasicBlock *before = c.b.GetInsertBlock(), *head = c.new_block("loop"), *after = c.new_block("after");
-  c.b.CreateCondBr(c.b.CreateICmpSLT(lo, last), head, after);
+  if (known) {
+    c.b.CreateBr(head);
+  } else {
+    c.b.CreateCondBr(c.b.CreateICmpSLT(lo, last), head, after);
+  }
   c.b.SetInsertPoint(head);
   llvm::PHINode* i = c.b.CreatePHI(c.b.getInt64Ty(), 2);
   i->addIncoming(lo, before);
   body(i);
   llvm::Value* next = c.b.CreateAdd(i, c.i64(step));
-  llvm::BasicBlock* end = c.b.GetInsertBlock();
-  i->addIncoming(next, end);
+  llvm::BasicBlock* bottom = c.b.GetInsertBlock();
+  i->addIncoming(next, bottom);
   c.b.CreateCondBr(c.b.CreateICmpSLT(next, last), head, after);
   c.b.SetInsertPoint(after);
+  if (known) return c.i64(first->getSExtValue() + trips * step);
   llvm::PHINode* final = c.b.CreatePHI(c.b.getInt64Ty(), 2);
   final->addIncoming(lo, before);
-  final->addIncoming(next, end);
+  final->addIncoming(next, bottom);
   return final;
 }
 

@@ -3,6 +3,8 @@
 #include <array>
 #include <source_location>
 
+#include <llvm/IR/MDBuilder.h>
+
 #include "tileweave/jit/base/error.h"
 #include "tileweave/jit/codegen/cpu_nest.h"
 
@@ -30,8 +32,10 @@ bool Nest::is_along_vectors(const AxisMap& m, int rank) const {
 
 template <class F>
 auto Nest::at_level(std::size_t level, F emit) {
+  // At the innermost level emit() may end the block, and we go on where it stopped.
+  if (level >= levels_.size() || level >= order_.size()) return emit();
   const llvm::IRBuilderBase::InsertPointGuard guard(c_.b);
-  if (level < levels_.size() && level < order_.size()) c_.b.SetInsertPoint(levels_[level]->getTerminator());
+  c_.b.SetInsertPoint(levels_[level]->getTerminator());
   return emit();
 }
 
@@ -119,6 +123,11 @@ Point Nest::emit_value(const ir::Value* v, const AxisMap& m) {
 }
 
 Point Nest::emit_elementwise(const Op& op, const AxisMap& m) {
+  // In a block of an outer level, which ends already, there is no room for a branch.
+  const bool is_innermost = c_.b.GetInsertPoint() == c_.b.GetInsertBlock()->end();
+  if (const auto* before = is_rare_ || !is_innermost ? nullptr : c_.rare.before_branch(op)) {
+    return emit_rare(op, *before, m);
+  }
   std::array<Point, 3> points{};
   bool vector = false;
   for (std::size_t i = 0; i < op.operands.size(); ++i) {
@@ -128,6 +137,32 @@ Point Nest::emit_elementwise(const Op& op, const AxisMap& m) {
   std::array<Value*, 3> values{};
   for (std::size_t i = 0; i < op.operands.size(); ++i) values[i] = vector ? as_lanes(points[i]) : points[i].value;
   return {c_.e.op(op.id, op.operands.back()->type.elem, std::span(values).first(op.operands.size())), vector};
+}
+
+// A `where` whose first value is long: computed only where some lane takes it.
+Point Nest::emit_rare(const Op& where, const std::vector<const ir::Value*>& before, const AxisMap& m) {
+  const Point condition = eval(where.operands[0], m), otherwise = eval(where.operands[2], m);
+  for (const ir::Value* v : before) eval(v, m);
+  const bool vector = body_.lanes != 0;
+  Value* usual = as_lanes(otherwise);
+  Value* any = condition.is_vector ? c_.b.CreateOrReduce(condition.value) : condition.value;
+  llvm::BasicBlock *from = c_.b.GetInsertBlock(), *rare = c_.new_block("rare"), *done = c_.new_block("usual");
+  c_.b.CreateCondBr(any, rare, done, llvm::MDBuilder(c_.b.getContext()).createUnlikelyBranchWeights());
+  c_.b.SetInsertPoint(rare);
+  // What is computed in here is known nowhere else.
+  const auto known = known_;
+  is_rare_ = true;
+  Value* const operands[] = {condition.is_vector ? condition.value : any, as_lanes(eval(where.operands[1], m)), usual};
+  is_rare_ = false;
+  known_ = known;
+  Value* chosen = c_.e.op(OpId::where, where.operands[1]->type.elem, operands);
+  rare = c_.b.GetInsertBlock();
+  c_.b.CreateBr(done);
+  c_.b.SetInsertPoint(done);
+  llvm::PHINode* result = c_.b.CreatePHI(usual->getType(), 2);
+  result->addIncoming(usual, from);
+  result->addIncoming(chosen, rare);
+  return {result, vector};
 }
 
 Point Nest::emit_iota(const Op& op, const AxisMap& m) {

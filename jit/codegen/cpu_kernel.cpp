@@ -10,6 +10,7 @@
 #include "tileweave/jit/codegen/cpu_context.h"
 #include "tileweave/jit/codegen/cpu_debug.h"
 #include "tileweave/jit/codegen/llvm_setup.h"
+#include "tileweave/jit/codegen/x86_masked_logic.h"
 
 namespace tileweave::codegen {
 namespace {
@@ -63,6 +64,7 @@ class Kernel {
     lower();
     verify_module(*module_);
     if (f.options.debug < full_debug) optimize(*module_, *target_machine_);
+    if (machine_of(*target_machine_).has_masks) separate_logic_from_selects(*module_);
   }
 
   std::string text(Emit emit) {

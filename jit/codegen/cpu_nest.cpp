@@ -309,6 +309,7 @@ Value* Nest::emit_whole_vectors(const Range& r, unsigned lanes, std::int64_t ste
   cached = c_.b.GetInsertBlock();
   c_.b.CreateBr(done);
   c_.b.SetInsertPoint(done);
+  if (llvm::isa<llvm::Constant>(first_end)) return first_end;  // the same on both sides
   llvm::PHINode* end = c_.b.CreatePHI(c_.b.getInt64Ty(), 2);
   end->addIncoming(first_end, streamed);
   end->addIncoming(second_end, cached);

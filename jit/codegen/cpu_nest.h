@@ -71,6 +71,7 @@ class Nest {
   Point eval(const ir::Value* v, const AxisMap& m, bool compute = false);
   Point emit_value(const ir::Value* v, const AxisMap& m);
   Point emit_elementwise(const ir::Op& op, const AxisMap& m);
+  Point emit_rare(const ir::Op& where, const std::vector<const ir::Value*>& before, const AxisMap& m);
   Point emit_iota(const ir::Op& op, const AxisMap& m);
   Point emit_inside(const std::vector<Bound>& bounds);
   Point both(Point a, Point b);  // and; a null value is true
@@ -136,7 +137,8 @@ class Nest {
   std::vector<Range> ranges_;
   llvm::Value* guard_ = nullptr;  // bounds on axes of extent 1
   std::vector<Bound> uncovered_;
-  bool fast_ = false;  // the uncovered bounds hold
+  bool fast_ = false;     // the uncovered bounds hold
+  bool is_rare_ = false;  // inside a branch of emit_rare
 
   std::vector<llvm::Value*> index_;        // of each axis, where it has a loop around us
   std::vector<llvm::BasicBlock*> levels_;  // where values of a loop level are computed; [0] is before the loops

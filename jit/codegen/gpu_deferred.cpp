@@ -3,6 +3,8 @@
 // temporaries alive.
 #include <algorithm>
 
+#include <llvm/IR/MDBuilder.h>
+
 #include "tileweave/jit/codegen/gpu_lowering.h"
 
 namespace tileweave::codegen {
@@ -89,6 +91,30 @@ llvm::Value* GpuLowering::element(const Value* v, const Layout& l, int r) {
   return made;
 }
 
+// A `where` whose first value is long: computed only by threads that take it.
+llvm::Value* GpuLowering::rare_element(const Op& where, const std::vector<const Value*>& before, const Layout& l,
+                                       int r) {
+  llvm::Value *condition = element(where.operands[0], l, r), *usual = element(where.operands[2], l, r);
+  for (const Value* v : before) element(v, l, r);
+  c.set_line(where.place);
+  c.split_long_block();
+  llvm::BasicBlock *from = c.b.GetInsertBlock(), *rare = c.new_block("rare"), *done = c.new_block("usual");
+  c.b.CreateCondBr(condition, rare, done, llvm::MDBuilder(c.b.getContext()).createUnlikelyBranchWeights());
+  c.b.SetInsertPoint(rare);
+  open_scope();
+  is_rare_ = true;
+  llvm::Value* chosen = element(where.operands[1], l, r);
+  is_rare_ = false;
+  close_scope();
+  rare = c.b.GetInsertBlock();
+  c.b.CreateBr(done);
+  c.b.SetInsertPoint(done);
+  llvm::PHINode* result = c.b.CreatePHI(usual->getType(), 2);
+  result->addIncoming(usual, from);
+  result->addIncoming(chosen, rare);
+  return result;
+}
+
 llvm::Value* GpuLowering::make_element(const Value* v, const Layout& l, int r) {
   if (v->def != nullptr && is_relabelling(*v->def) && v->def->operands[0]->type.elements() != 1) {
     if (const auto from = operand_layout(*v->def, l)) {
@@ -105,6 +131,7 @@ llvm::Value* GpuLowering::make_element(const Value* v, const Layout& l, int r) {
     emit_load_of(op, a, version_of(op, a, decide), nullptr, r, some);
     return some[static_cast<std::size_t>(r)];
   }
+  if (const auto* before = is_rare_ ? nullptr : rare_.before_branch(op)) return rare_element(op, *before, l, r);
   std::vector<llvm::Value*> lane;
   for (const Value* x : op.operands) lane.push_back(element(x, l, r));
   c.set_line(op.place);

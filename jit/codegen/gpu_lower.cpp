@@ -51,6 +51,7 @@ GpuLowering::GpuLowering(const ir::Function& f, const Target& target, llvm::LLVM
       target_(target),
       rounded_(f),
       layouts_(f, c.warps),
+      rare_(f),
       scalar_layout_(layout_of_scalars(c.warp_bits)),
       scratch_(c) {}
 

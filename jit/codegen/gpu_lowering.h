@@ -19,6 +19,7 @@
 #include "tileweave/jit/codegen/gpu_layouts.h"
 #include "tileweave/jit/codegen/gpu_lower.h"
 #include "tileweave/jit/codegen/gpu_sync.h"
+#include "tileweave/jit/codegen/rare_paths.h"
 #include "tileweave/jit/ir/builder.h"
 #include "tileweave/jit/ir/layout_conversion.h"
 #include "tileweave/jit/ir/short_forms.h"
@@ -191,6 +192,8 @@ class GpuLowering {
   // One register of `v` in layout `l`.
   llvm::Value* element(const ir::Value* v, const ir::Layout& l, int r);
   llvm::Value* make_element(const ir::Value* v, const ir::Layout& l, int r);
+  llvm::Value* rare_element(const ir::Op& where, const std::vector<const ir::Value*>& before, const ir::Layout& l,
+                            int r);
   llvm::Value* elementwise_lane(const ir::Op& op, const std::vector<llvm::Value*>& lane);
   bool defer(const ir::Op& op);
   bool defer_load(const ir::Op& op, const BlockAccess& a);
@@ -219,6 +222,8 @@ class GpuLowering {
   std::vector<ChannelText> texts_;  // what the numbers in channel records mean
   bool has_byte_atomics_ = false;
   LayoutMap layouts_;
+  const RarePaths rare_;
+  bool is_rare_ = false;  // inside a branch of rare_element
   ir::Layout scalar_layout_;
   SharedScratch scratch_;
   GlobalOrder order_;

@@ -85,43 +85,65 @@ V softplus(const V& x) {
   return P::fma(e, q, meaning::relu(x));
 }
 
+// max(x, 0), but -0 for a negative x and NaN for NaN: what is left of a gelu when its tail is subtracted.
+template <class V>
+V without_tail(const V& x) {
+  using P = Prim<V>;
+  return P::select(x < P::constant(x, 0.0), P::constant(x, -0.0), x);
+}
+
 // x Phi(x), Phi the normal distribution: with t = |x| Phi(-|x|) it is -t below zero and x - t above.
+//
+// t = exp(-a^2/2) F(a). F = u Q(u) with u = a / (a + 4): Q falls smoothly from 2 to 1/2, so one polynomial serves the
+// whole range where a quotient of polynomials would round twice as often. The two roundings of u matter only near zero,
+// where 4u = a (1 - u) has but one. What the product and Q's last step lose is carried along.
 template <class V>
 V gelu(const V& x) {
   using P = Prim<V>;
   const auto c = [&](double v) { return P::constant(x, v); };
   const V a = at_most(P::abs(x), 14.375);
-  const V s = a * a;
-  // a Phi(-a) exp(a^2/2): near zero a p(a - 1), far from it p(1/a). Half the error of one quotient of polynomials over
-  // the whole range, whose long sums round once a term.
-  const V p =
-      polynomial(a - c(1.0), 0x1.0bdb2ep-2, -0x1.19524cp-3, 0x1.fcc81cp-5, -0x1.9aff5ep-6, 0x1.2f489cp-7,
-                 -0x1.9f3cf6p-9, 0x1.0a07e2p-10, -0x1.3d421ep-12, 0x1.70e472p-14, -0x1.e895d8p-16, 0x1.ea8c02p-18);
-  const V far = polynomial(c(1.0) / a, 0x1.98860ep-2, -0x1.74f8eep-12, -0x1.90457p-2, -0x1.9919e2p-4, 0x1.eeb1c2p+0,
-                           -0x1.94b0b6p+1, 0x1.39fa0ep-2, 0x1.61461ap+2, -0x1.d09556p+2, 0x1.904002p+1);
-  const V near = a * p, near_lost = P::fma(a, p, -near);
-  const auto is_near = a < c(2.0);
-  const V factor = P::select(is_near, near, far), factor_lost = P::select(is_near, near_lost, c(0.0));
-  const V t = times_exp_of_minus(factor, factor_lost, s, P::fma(a, a, -s), 0.5);
-  return P::fma(t, c(-0x1p-64), P::select(x < c(0.0), c(-0.0), x));
+  const V s = a * a, s_lost = P::fma(a, a, -s);
+  const V u = a / (a + c(4.0));
+  const V v = u - c(0x1.28f7bcp-2);
+  // Q holds a factor exp(-n ln2_low) too: n is -a^2/2 log2 e up to a half, and a half of it does not matter.
+  const V slope = polynomial(v, -0x1.0ceed6p+1, 0x1.61159ep+1, -0x1.2d9e8p+1, 0x1.03e436p+0, 0x1.813a4ap-3,
+                             -0x1.a4bb06p-2, 0x1.14da76p-6, 0x1.61e692p-3, -0x1.130c48p-4);
+  const V q = P::fma(v, slope, c(0x1.183b1p+0)), q_lost = P::fma(v, slope, c(0x1.183b1p+0) - q);
+  const V m = P::select(a < c(0.7), P::fma(-a, u, a), (u + u) + (u + u));
+  const V f = m * q, f_lost = P::fma(m, q_lost, P::fma(m, q, -f));
+  // exp(-a^2/2) = 2^n exp(-r/2), 2^32 in the power to keep it normal.
+  const V shifted = P::fma(s, c(-0.5 * log2_e), c(magic + bias + 32));
+  const V n = shifted - c(magic + bias + 32);
+  const V r = P::fma(n, c(2 * ln2_high), s) + s_lost;
+  const V e = polynomial(r, -0.5, 0x1.fffffcp-4, -0x1.555492p-6, 0x1.5558bp-9, -0x1.12399cp-12, 0x1.6a4ecap-16);
+  const V t = (f + P::fma(f * r, e, f_lost)) * power_of_two(shifted);
+  return P::fma(t, c(-0x1p-34), without_tail(x));
 }
 
 // x sigmoid(2 sqrt(2/pi) (x + 0.044715 x^3)), which is x/2 (1 + tanh(...)) without its cancellation.
+//
+// As for gelu: x, or nothing below zero, less t = a / (1 + exp(z)) with z = k a (a^2 + 1/0.044715). z is carried in two
+// parts, in units of k: its error meets a factor of up to 100 in the tail. Most of that is additions, which x86 does
+// beside its products.
 template <class V>
 V gelu_tanh(const V& x) {
   using P = Prim<V>;
   const auto c = [&](double v) { return P::constant(x, v); };
-  const V y = at_least(at_most(x, 5.5), -10.875);
-  const V square = y * y, square_lost = P::fma(y, y, -square);
-  // w = 2 sqrt(2/pi) (1 + 0.044715 x^2) in two parts: the tail multiplies its error by up to 100.
-  const double c1_high = 0x1.988p+0, c1_low = 0x1.14cf5p-14, c3_high = 0x1.2444f2p-4, c3_low = 0x1.49b16ap-29;
-  const V w = P::fma(square, c(c3_high), c(c1_high));
-  const V w_lost = P::fma(square, c(c3_high), c(c1_high) - w) +
-                   P::fma(square_lost, c(c3_high), P::fma(square, c(c3_low), c(c1_low)));
-  const V high = -(y * w);
-  const V low = -P::fma(y, w_lost, P::fma(y, w, high));
-  const V inside = y / one_plus_exp(high, low) * c(0x1p-32);
-  return P::select(x > c(5.5), x, inside);
+  const V a = at_most(P::abs(x), 10.875);
+  const V s = a * a, s_lost = P::fma(a, a, -s);
+  // The larger part of 1/0.044715 is short, so that w - that is exact.
+  const V w = s + c(0x1.65d4p+4);
+  const V w_lost = (s - (w - c(0x1.65d4p+4))) + (s_lost + c(-0x1.a12262p-12));
+  const V high = a * w, low = P::fma(a, w_lost, P::fma(a, w, -high));
+  const V shifted = P::fma(high, c(0x1.a5a7dp-4), c(magic + bias - 32));
+  const V n = shifted - c(magic + bias - 32);
+  const V r = P::fma(n, c(-0x1.36d9d6p+3), high) + P::fma(n, c(0x1.25115cp-22), low);
+  // 2^-32 (1 + exp(z)), see ScaledPower; exp(k r) - 1 is r times `slope`.
+  const V slope =
+      polynomial(r, 0x1.2444f4p-4, 0x1.4dad6p-9, 0x1.fbec84p-15, 0x1.21ed66p-20, 0x1.0a7146p-26, 0x1.9a0ddp-33);
+  const V power = power_of_two(shifted);
+  const V one = c(0x1p-32), sum = power + one, sum_lost = one - (sum - power);
+  return P::fma(a / (sum + P::fma(power * r, slope, sum_lost)), c(-0x1p-32), without_tail(x));
 }
 
 // x sigmoid(1.702 x).
