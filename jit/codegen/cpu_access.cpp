@@ -9,6 +9,11 @@ namespace tileweave::codegen::cpu {
 using ir::Op, ir::OpId;
 using llvm::Value;
 
+namespace {
+// Blocks up to this size are fetched into the first-level cache, beside this program's.
+constexpr std::int64_t first_level_block = 8 << 10;
+}  // namespace
+
 // --- where
 
 // The address of a block's element with the vectors' index left at 0, computed level by level, each as far out as its
@@ -83,6 +88,16 @@ Nest::Place Nest::buffer_place(const Buffer& buffer, const AxisMap& m, const ir:
 
 // --- reading and writing
 
+// Where the host has no masked gather and scatter for the type, LLVM makes a branch for each lane: one block of code a
+// lane, slow to compile and to run. Lanes that are off use a place that is always there instead.
+bool Nest::has_masked_scatter(const ir::Type& t) const {
+  return c_.machine.has_masks && Context::element_bytes(t) >= 4;
+}
+
+Value* Nest::or_scratch(Value* on, Value* addresses) {
+  return c_.b.CreateSelect(on, addresses, c_.b.CreateVectorSplat(body_.lanes, c_.scratch));
+}
+
 Point Nest::load_from(const Place& place, const ir::Type& t, Point mask, std::uint64_t pad) {
   const llvm::Align align(Context::element_bytes(t));
   const auto padding = [&](unsigned lanes) -> Value* {
@@ -103,7 +118,12 @@ Point Nest::load_from(const Place& place, const ir::Type& t, Point mask, std::ui
   Value* x = nullptr;
   if (place.scattered || !place.is_vector) {
     Value* from = place.is_vector ? place.address : c_.b.CreateVectorSplat(body_.lanes, place.address);
-    x = c_.b.CreateMaskedGather(type, from, align, on, padding(body_.lanes));
+    if (on == nullptr || has_masked_scatter(t)) {
+      x = c_.b.CreateMaskedGather(type, from, align, on, padding(body_.lanes));
+    } else {
+      x = c_.b.CreateMaskedGather(type, or_scratch(on, from), align);
+      x = c_.b.CreateSelect(on, x, padding(body_.lanes));
+    }
   } else if (on != nullptr) {
     x = c_.b.CreateMaskedLoad(type, place.address, align, on, padding(body_.lanes));
   } else {
@@ -124,6 +144,10 @@ void Nest::store_to(const Place& place, const ir::Type& t, Point value, Point ma
   Value* on = mask.value == nullptr ? nullptr : as_lanes(mask);
   if (place.scattered || !place.is_vector) {
     Value* to = place.is_vector ? place.address : c_.b.CreateVectorSplat(body_.lanes, place.address);
+    if (on != nullptr && !has_masked_scatter(t)) {
+      to = or_scratch(on, to);
+      on = nullptr;
+    }
     c_.b.CreateMaskedScatter(x, to, align, on);
   } else if (on != nullptr) {
     c_.b.CreateMaskedStore(x, place.address, align, on);
@@ -181,6 +205,24 @@ void Nest::emit_store(const Task& t) {
   if (t.op->id == OpId::store) return store_to(view_place(*t.op, m), t.value->type, value, mask, true);
   const Point p = eval(t.op->operands[0], m);
   store_to({p.value, p.is_vector, p.is_vector}, t.value->type, value, mask);
+}
+
+// One cache line for each vector: a vector is at most as long, and asking twice costs little.
+void Nest::emit_fetches() {
+  for (const Fetch& fetch : fetches_) {
+    const Place here = view_place(*fetch.load, fetch.map);
+    if (!here.is_vector || here.scattered) continue;
+    const ViewArgument& view = c_.view(fetch.load->operands[0]);
+    Value* elements = c_.i64(0);
+    for (std::size_t k = 0; k < view.strides.size(); ++k) {
+      elements = c_.b.CreateAdd(elements, c_.b.CreateMul(view.strides[k], c_.i64(fetch.growth[k])));
+    }
+    const ir::Type& t = fetch.load->results[0]->type;
+    Value* there = c_.b.CreateGEP(c_.e.memory_type(t.elem), here.address, elements);
+    const bool is_small = t.elements() * dtype_bytes(t.elem) <= first_level_block;
+    c_.b.CreateIntrinsic(llvm::Intrinsic::prefetch, {there->getType()},
+                         {there, c_.b.getInt32(0), c_.b.getInt32(is_small ? 3 : 2), c_.b.getInt32(1)});
+  }
 }
 
 void Nest::emit_keep(const Task& t, std::size_t i) {

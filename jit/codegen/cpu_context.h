@@ -131,7 +131,8 @@ struct RegionEnd {
 RegionEnd lower_region(Context& c, const ir::Region& r, const RegionPlan& plan, const std::vector<Buffer>& targets);
 
 // A nest for tasks that share it. `targets` as above, for keeps that are yields.
-void lower_nest(Context& c, const std::vector<Task>& tasks, const std::vector<Buffer>& targets);
+void lower_nest(Context& c, const std::vector<Task>& tasks, const std::vector<Buffer>& targets,
+                const std::vector<Fetch>& fetches = {});
 // An op that talks to the host (cpu_host.cpp).
 void lower_host_op(Context& c, const ir::Op& op);
 // A function of the user's, by its host twin (cpu_external.cpp).

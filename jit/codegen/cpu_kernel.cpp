@@ -180,7 +180,9 @@ class Kernel {
     cpu::emit_loop(c, begin, end, 1, [&](Value*) {
       for (unsigned axis = 0; axis < 3; ++axis) c.program[axis] = b.CreateLoad(b.getInt64Ty(), at[axis]);
       if (c.debug != nullptr) c.debug->show_program();
-      cpu::lower_region(c, f_.body(), c.planner.plan(f_.body()), {});
+      cpu::RegionPlan body = c.planner.plan(f_.body());
+      cpu::plan_fetches(body, c.planner.kept());
+      cpu::lower_region(c, f_.body(), body, {});
       if (c.debug != nullptr) c.debug->set_line(f_.place);
       Value* carry = c.i64(1);
       for (unsigned axis = 0; axis < 3; ++axis) {

@@ -10,16 +10,18 @@ namespace tileweave::codegen::cpu {
 using llvm::Value;
 
 namespace {
-// The most that a nest may compute and still be limited by memory.
-constexpr int streaming_cost = 12;
+// In whole vectors.
+constexpr std::int64_t long_loop = 16;
 }  // namespace
 
-void lower_nest(Context& c, const std::vector<Task>& tasks, const std::vector<Buffer>& targets) {
-  Nest(c, tasks, targets).emit();
+void lower_nest(Context& c, const std::vector<Task>& tasks, const std::vector<Buffer>& targets,
+                const std::vector<Fetch>& fetches) {
+  Nest(c, tasks, targets, fetches).emit();
 }
 
-Nest::Nest(Context& c, const std::vector<Task>& tasks, const std::vector<Buffer>& targets)
-    : c_(c), tasks_(tasks), targets_(targets), space_(tasks[0].space), bounds_(tasks[0].bounds) {
+Nest::Nest(Context& c, const std::vector<Task>& tasks, const std::vector<Buffer>& targets,
+           const std::vector<Fetch>& fetches)
+    : c_(c), tasks_(tasks), targets_(targets), fetches_(fetches), space_(tasks[0].space), bounds_(tasks[0].bounds) {
   for (const Task& t : tasks) {
     Walk walk(c.planner.kept());
     const AxisMap m = identity_map(space_.rank);
@@ -106,12 +108,13 @@ unsigned Nest::choose_lanes() const {
   return static_cast<unsigned>(std::min<std::uint64_t>(fit, std::bit_ceil(extent)));
 }
 
-// Cheap bodies are unrolled to hide the loop and the latency of accumulators; long ones overlap by themselves.
+// Cheap bodies are unrolled to hide the loop and the latency of accumulators; long ones, whose chains fill the
+// scheduler before they overlap, where the loop is long enough to pay for compiling two.
 int Nest::choose_copies() const {
   int cost = 0;
   for (const Task& t : tasks_) cost += cost_of(t.value, c_.planner.kept());
-  int copies = cost <= 6 ? 4 : cost <= 16 ? 2 : 1;
   const std::int64_t extent = space_.extents[static_cast<std::size_t>(vector_axis_)];
+  int copies = cost <= 6 ? 4 : cost <= 16 || extent >= long_loop * static_cast<std::int64_t>(lanes_) ? 2 : 1;
   while (copies > 1 && copies * static_cast<std::int64_t>(lanes_) > extent) copies /= 2;
   return copies;
 }
@@ -317,12 +320,12 @@ Value* Nest::emit_whole_vectors(const Range& r, unsigned lanes, std::int64_t ste
 }
 
 // Results too large for the caches are written past them: that saves reading each line first (measured: a quarter off
-// a copy and an addition). It takes whole, aligned vectors, and a nest that waits for memory: one that computes much or
-// reads kept values has its lines ready in time, and is slower with it. Null where no store can.
+// a copy and an addition, a tenth off a gelu). It takes whole, aligned vectors, and a nest that reads no kept values:
+// those keep the lines it writes waiting. Null where no store can.
 Value* Nest::streaming_condition(unsigned lanes) {
   Value* all = nullptr;
-  for (std::size_t i = 0; i < tasks_.size(); ++i) {
-    if (!reach_[i].buffers.empty() || cost_of(tasks_[i].value, c_.planner.kept()) > streaming_cost) return nullptr;
+  for (const Reach& reach : reach_) {
+    if (!reach.buffers.empty()) return nullptr;
   }
   for (const Task& t : tasks_) {
     if (t.kind != Task::Kind::store || t.op->id != ir::OpId::store || !t.masks.empty()) continue;
@@ -350,6 +353,7 @@ void Nest::emit_bodies(unsigned lanes, int copies, Value* first, Value* active, 
     body_ = {lanes, base, active, u, streams};
     index_[static_cast<std::size_t>(vector_axis_)] = base;
     emit_tasks();
+    if (lanes != 0 && active == nullptr && fast_) emit_fetches();
   }
   close_level(order_.size());
 }

@@ -19,7 +19,8 @@ struct Point {
 
 class Nest {
  public:
-  Nest(Context& c, const std::vector<Task>& tasks, const std::vector<Buffer>& targets);
+  Nest(Context& c, const std::vector<Task>& tasks, const std::vector<Buffer>& targets,
+       const std::vector<Fetch>& fetches);
   void emit();
 
  private:
@@ -93,6 +94,8 @@ class Nest {
   Place view_place(const ir::Op& op, const AxisMap& m);
   llvm::Value* view_row(const ir::Op& op, const AxisMap& m, std::size_t level);
   Place buffer_place(const Buffer& buffer, const AxisMap& m, const ir::Type& shape);
+  bool has_masked_scatter(const ir::Type& t) const;
+  llvm::Value* or_scratch(llvm::Value* on, llvm::Value* addresses);
   Point load_from(const Place& p, const ir::Type& t, Point mask, std::uint64_t pad);
   void store_to(const Place& p, const ir::Type& t, Point value, Point mask, bool is_view = false);
   Point emit_load(const ir::Op& op, const AxisMap& m);
@@ -102,6 +105,7 @@ class Nest {
   Point task_mask(const Task& t);
   void emit_store(const Task& t);
   void emit_keep(const Task& t, std::size_t i);
+  void emit_fetches();
 
   // --- reductions (cpu_reduce.cpp)
   void begin_reductions(unsigned lanes, int copies);
@@ -124,6 +128,7 @@ class Nest {
   Context& c_;
   const std::vector<Task>& tasks_;
   const std::vector<Buffer>& targets_;
+  const std::vector<Fetch>& fetches_;
   const ir::Type space_;
   const std::vector<Bound>& bounds_;
   std::vector<Reach> reach_;

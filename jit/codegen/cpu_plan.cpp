@@ -622,7 +622,7 @@ class RegionPlanner {
         plan.steps.push_back(std::move(step));
       }
       for (const Node& n : nodes_) {
-        if (!n.is_task && n.level == level) plan.steps.push_back({{}, n.op});
+        if (!n.is_task && n.level == level) plan.steps.push_back({{}, n.op, {}});
       }
     }
     plan.in_place = in_place_;

@@ -32,10 +32,18 @@ struct Task {
   std::vector<std::pair<const ir::Value*, AxisMap>> masks;
 };
 
+// A load whose block of the next program (along the grid's first axis) is asked for while a nest computes.
+struct Fetch {
+  const ir::Op* load = nullptr;
+  AxisMap map;                                      // at which the nest takes the load's value
+  std::array<std::int64_t, ir::max_rank> growth{};  // of each of its offsets, from one program to the next
+};
+
 // One thing to emit: a nest for tasks that share it, or an op (scalar or control).
 struct Step {
   std::vector<Task> tasks;
   const ir::Op* op = nullptr;
+  std::vector<Fetch> fetches;
 };
 
 struct RegionPlan {
@@ -63,6 +71,9 @@ class Planner {
   const bool in_order_;  // full debug: every op by itself, in the order of the user's statements
   std::unordered_set<const ir::Value*> kept_;
 };
+
+// Adds the fetches to the plan of a kernel's body.
+void plan_fetches(RegionPlan& body, const std::unordered_set<const ir::Value*>& kept);
 
 // How much work one element of a lazy value is, in rough units of one vector instruction.
 int cost_of(const ir::Value* v, const std::unordered_set<const ir::Value*>& kept);

@@ -223,7 +223,7 @@ RegionEnd lower_steps(Context& c, const Region& r, const RegionPlan& plan, const
     for (const Task& t : step.tasks) {
       if (t.yield < 0 || targets[static_cast<std::size_t>(t.yield)].base != nullptr) tasks.push_back(t);
     }
-    if (!tasks.empty()) lower_nest(c, tasks, targets);
+    if (!tasks.empty()) lower_nest(c, tasks, targets, step.fetches);
   }
   RegionEnd end;
   if (r.ops.empty()) return end;

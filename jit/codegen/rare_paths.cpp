@@ -12,6 +12,9 @@ namespace {
 
 // Below this many ops a branch costs as much as it saves; above the other nobody looks further.
 constexpr std::size_t shortest = 40, longest = 600;
+// The other value must be computed too: where it is an operand or a constant (a NaN for an infinite angle), the long
+// one is what most lanes take.
+constexpr std::size_t shortest_alternative = 8;
 
 bool is_lanewise(const Value* v) {
   if (v->def == nullptr || v->type.rank == 0 || !v->type.is_tile()) return false;
@@ -19,11 +22,19 @@ bool is_lanewise(const Value* v) {
 }
 bool is_constant(const Value* v) { return v->def != nullptr && v->def->id == OpId::constant; }
 
-// What computing `v` takes, operands first.
-void list_operands_first(const Value* v, std::unordered_set<const Value*>& seen, std::vector<const Value*>& list) {
-  if (!is_lanewise(v) || list.size() > longest || !seen.insert(v).second) return;
-  for (const Value* x : v->def->operands) list_operands_first(x, seen, list);
+// What computing `v` takes, operands first; not much more than `limit` of it.
+void list_operands_first(const Value* v, std::unordered_set<const Value*>& seen, std::vector<const Value*>& list,
+                         std::size_t limit = longest) {
+  if (!is_lanewise(v) || seen.size() > limit || !seen.insert(v).second) return;
+  for (const Value* x : v->def->operands) list_operands_first(x, seen, list, limit);
   list.push_back(v);
+}
+
+bool has_alternative(const Op& where) {
+  std::unordered_set<const Value*> seen;
+  std::vector<const Value*> list;
+  list_operands_first(where.operands[2], seen, list, shortest_alternative);
+  return list.size() >= shortest_alternative;
 }
 
 }  // namespace
@@ -41,7 +52,9 @@ const std::vector<const Value*>* RarePaths::before_branch(const Op& where) const
 void RarePaths::collect(const ir::Region& r) {
   for (const auto& op : r.ops) {
     for (const Value* v : op->operands) users_[v].push_back(op.get());
-    if (op->id == OpId::where && op->results[0]->type.rank != 0) groups_[op->operands[0]].push_back(op.get());
+    if (op->id == OpId::where && op->results[0]->type.rank != 0 && has_alternative(*op)) {
+      groups_[op->operands[0]].push_back(op.get());
+    }
     for (const auto& inner : op->regions) collect(*inner);
   }
 }
@@ -52,7 +65,7 @@ void RarePaths::decide(const std::vector<const Op*>& group) {
   std::unordered_set<const Value*> seen;
   std::vector<const Value*> list;
   for (const Op* where : group) list_operands_first(where->operands[1], seen, list);
-  if (list.size() < shortest || list.size() > longest) return;
+  if (list.size() < shortest || seen.size() > longest) return;
   std::unordered_set<const Value*> own;
   const auto is_ours = [&](const Value* v, const Op* user) {
     if (own.contains(user->results.empty() ? nullptr : user->results[0])) return true;
