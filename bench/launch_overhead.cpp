@@ -1,12 +1,17 @@
-// What a launch adds in the steady state, by number of arguments: time, heap allocations. CPU device, a grid of one
-// program. On a machine with a GPU (or with a shim libcuda) the same on the CUDA path.
+// What a launch adds in the steady state, by number of arguments: time, heap allocations, and how it scales over
+// threads. On the CPU device a grid of one program of an empty kernel; on CUDA (or a stand-in for libcuda) beside the
+// raw driver call with as many parameter bytes, in the same run, so that the difference is what is added.
+#include <dlfcn.h>
 #include <tileweave/tileweave.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <new>
+#include <thread>
 #include <vector>
 
 #include "timing.h"
@@ -18,7 +23,7 @@ std::atomic<long long> allocations{0};
 }
 
 void* operator new(std::size_t n) {
-  ++allocations;
+  allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* p = std::malloc(n)) return p;
   std::abort();  // a benchmark that is out of memory has nothing to say
 }
@@ -28,11 +33,16 @@ void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 namespace {
 using In = tw::View<const float, 1>;
 using Num = tw::Scalar<float>;
+constexpr int batch = 10'000, rounds = 21;
 
-const auto no_arguments = tw::kernel("no_arguments", [] {});
-const auto eight_arguments = tw::kernel("eight_arguments", [](In, In, In, In, Num, Num, Num, Num) {});
-const auto twenty_arguments = tw::kernel("twenty_arguments", [](In, In, In, In, In, In, In, In, In, In, Num, Num, Num,
-                                                                Num, Num, Num, Num, Num, Num, Num) {});
+const auto with_0 = tw::kernel("with_0", [] {});
+const auto with_5 = tw::kernel("with_5", [](In, In, Num, Num, Num) {});
+const auto with_19 =
+    tw::kernel("with_19", [](In, In, In, In, In, In, In, In, In, Num, Num, Num, Num, Num, Num, Num, Num, Num, Num) {});
+const auto with_58 =
+    tw::kernel("with_58", [](In, In, In, In, In, In, In, In, In, In, In, In, In, In, In, In, In, In, In, In, In, In, In,
+                             In, In, In, In, In, In, Num, Num, Num, Num, Num, Num, Num, Num, Num, Num, Num, Num, Num,
+                             Num, Num, Num, Num, Num, Num, Num, Num, Num, Num, Num, Num, Num, Num, Num, Num) {});
 
 // The same kernel with and without eight requirements, and with eight more.
 template <int clauses>
@@ -60,40 +70,132 @@ const auto with_requirements = tw::kernel(
       }
     });
 
-template <class F>
-void measure(const char* what, F&& launch) {
-  const int batch = 10'000;
+struct Cost {
+  double ns;
+  long long allocations;
+};
+Cost cost_of(const std::function<void()>& launch, const std::function<void()>& drain) {
   for (int i = 0; i < batch; ++i) launch();
-  std::vector<double> ns;
+  drain();
+  std::vector<double> ns(rounds);
   const long long before = allocations;
-  for (int round = 0; round < 21; ++round) {
+  for (double& each : ns) {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < batch; ++i) launch();
-    ns.push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / batch);
-    if (round == 0) ns.reserve(32);
+    each = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / batch;
+    drain();
   }
-  const long long during = allocations - before;
-  std::printf("| %-10s | %8.1f | %lld |\n", what, tw::bench::median(ns), during > 8 ? during : 0);
+  return {tw::bench::median(ns), allocations - before > rounds ? allocations - before : 0};
+}
+
+// The raw call: cuLaunchKernel on an empty kernel, with its parameters in one buffer as ours.
+class Raw {
+ public:
+  explicit Raw(std::size_t slots) : bytes_(8 * slots) {
+    if (slots == 0) return;
+    library_ = dlopen("libcuda.so.1", RTLD_NOW);
+    if (library_ == nullptr) return;
+    int device = 0;
+    void* context = nullptr;
+    void* module = nullptr;
+    find<int(unsigned)>("cuInit")(0);
+    find<int(int*, int)>("cuDeviceGet")(&device, 0);
+    find<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context, device);
+    find<int(void*)>("cuCtxPushCurrent_v2")(context);
+    std::string ptx = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry raw(";
+    for (std::size_t i = 0; i < slots; ++i) ptx += (i > 0 ? ", .param .u64 p" : ".param .u64 p") + std::to_string(i);
+    ptx += ") { ret; }\n";
+    find<int(void**, const void*, unsigned, int*, void**)>("cuModuleLoadDataEx")(&module, ptx.c_str(), 0, nullptr,
+                                                                                 nullptr);
+    find<int(void**, void*, const char*)>("cuModuleGetFunction")(&function_, module, "raw");
+    launch_ = find<Launch>("cuLaunchKernel");
+  }
+  bool is_there() const { return function_ != nullptr; }
+  void operator()(void* stream) {
+    void* extra[] = {reinterpret_cast<void*>(1), parameters_, reinterpret_cast<void*>(2), &bytes_, nullptr};
+    if (launch_(function_, 1, 1, 1, 128, 1, 1, 0, stream, nullptr, extra) != 0) std::abort();
+  }
+
+ private:
+  using Launch = int(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+                     void**);
+  template <class F>
+  F* find(const char* name) {
+    return reinterpret_cast<F*>(dlsym(library_, name));
+  }
+  std::size_t bytes_;
+  void* library_ = nullptr;
+  void* function_ = nullptr;
+  Launch* launch_ = nullptr;
+  std::uint64_t parameters_[512] = {};
+};
+
+// How many times the launches of one thread all threads together do in the same time.
+double scaling(const tw::Device& device, const tw::Tensor<float>& x, int threads) {
+  const auto per_second = [&](int n) {
+    std::atomic<bool> stop{false};
+    std::atomic<long long> done{0};
+    std::vector<std::thread> all;
+    for (int t = 0; t < n; ++t) {
+      all.emplace_back([&] {
+        const tw::Stream stream = tw::Stream(device);
+        long long mine = 0;
+        while (!stop.load(std::memory_order_relaxed)) {
+          for (int i = 0; i < 100; ++i) with_5.launch(stream, {1}, x, x, 1.f, 2.f, 3.f);
+          mine += 100;
+        }
+        done += mine;
+      });
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    stop = true;
+    for (auto& t : all) t.join();
+    device.synchronize();
+    return static_cast<double>(done.load());
+  };
+  const double one = per_second(1);
+  return per_second(threads) / one;
 }
 }  // namespace
 
 int main() {
   const tw::Device device = tw::Device::best();
   const tw::Stream stream = device.stream();
-  auto x = tw::random_normal<float>(device, {16}, 1);
-  std::printf("launch on %s, one program, empty kernel\n\n| arguments | ns a launch | allocations |\n|---|---|---|\n",
-              device.name().c_str());
-  measure("0", [&] { no_arguments.launch(stream, {1}); });
-  measure("8", [&] { eight_arguments.launch(stream, {1}, x, x, x, x, 1.f, 2.f, 3.f, 4.f); });
-  measure("20", [&] {
-    twenty_arguments.launch(stream, {1}, x, x, x, x, x, x, x, x, x, x, 1.f, 2.f, 3.f, 4.f, 5.f, 6.f, 7.f, 8.f, 9.f,
-                            10.f);
-  });
-  std::printf(
-      "\nrequirements checked at each launch, and what they add\n\n| clauses | ns a launch | allocations "
-      "|\n|---|---|---|\n");
-  measure("none", [&] { with_requirements<0>.launch(stream, {1}, x, x, 1.f, 16); });
-  measure("8", [&] { with_requirements<8>.launch(stream, {1}, x, x, 1.f, 16); });
-  measure("16", [&] { with_requirements<16>.launch(stream, {1}, x, x, 1.f, 16); });
+  const bool on_cuda = device.kind() == tw::DeviceKind::cuda;
+  auto x = tw::Tensor<float>::zeros(device, {16});
   device.synchronize();
+  std::printf("launch on %s, one program, empty kernel\n\n", device.name().c_str());
+  std::printf("| arguments | ns a launch | the raw call, ns | added, ns | allocations |\n|---|---|---|---|---|\n");
+  const auto drain = [&] { device.synchronize(); };
+  const auto measure = [&](int arguments, std::size_t slots, const std::function<void()>& launch) {
+    const Cost ours = cost_of(launch, drain);
+    Raw raw(on_cuda ? slots : 0);
+    if (on_cuda && raw.is_there()) {
+      const Cost bare = cost_of([&] { raw(stream.native()); }, drain);
+      std::printf("| %d | %.1f | %.1f | %.1f | %lld |\n", arguments, ours.ns, bare.ns, ours.ns - bare.ns,
+                  ours.allocations);
+    } else {
+      std::printf("| %d | %.1f | | | %lld |\n", arguments, ours.ns, ours.allocations);
+    }
+  };
+  const auto& s = stream;
+  const float f = 1;
+  measure(0, 3, [&] { with_0.launch(s, {1}); });
+  measure(5, 12, [&] { with_5.launch(s, {1}, x, x, f, f, f); });
+  measure(19, 40, [&] { with_19.launch(s, {1}, x, x, x, x, x, x, x, x, x, f, f, f, f, f, f, f, f, f, f); });
+  measure(58, 119, [&] {
+    with_58.launch(s, {1}, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, f, f,
+                   f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f);
+  });
+  std::printf("\nrequirements checked at each launch\n\n| clauses | ns a launch | allocations |\n|---|---|---|\n");
+  const auto requirements = [&](int clauses, const std::function<void()>& launch) {
+    const Cost c = cost_of(launch, drain);
+    std::printf("| %d | %.1f | %lld |\n", clauses, c.ns, c.allocations);
+  };
+  requirements(0, [&] { with_requirements<0>.launch(s, {1}, x, x, f, 16); });
+  requirements(8, [&] { with_requirements<8>.launch(s, {1}, x, x, f, 16); });
+  requirements(16, [&] { with_requirements<16>.launch(s, {1}, x, x, f, 16); });
+  const int threads = static_cast<int>(std::min(8U, std::max(2U, std::thread::hardware_concurrency())));
+  std::printf("\n%d threads, each on a stream of its own, launch %.2f times as much as one (on %u cores)\n", threads,
+              scaling(device, x, threads), std::thread::hardware_concurrency());
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <iterator>
 #include <source_location>
 #include <thread>
 #include <utility>
@@ -96,6 +97,23 @@ Result Cache::get_or_compile(std::span<const Key> candidates, const Compile& com
     if (flight) memory_.crash(key, flight, std::current_exception());
     throw;
   }
+}
+
+std::optional<Result> Cache::find(std::span<const Key> candidates) {
+  if (candidates.empty()) return std::nullopt;
+  std::optional<Result> result;
+  if (const auto held = memory_.find(candidates.front())) {
+    result = Result{held->entry, Source::memory, held->key_index};
+  } else {
+    auto found = find_in_layers(candidates);
+    if (!found) found = find_on_disk(candidates, Source::disk);
+    if (!found) return std::nullopt;
+    result = Result{std::move(found->entry), found->source, found->key_index};
+  }
+  ++counts_.lookups;
+  count(result->source);
+  log_result(candidates[result->key_index], result->source);
+  return result;
 }
 
 std::optional<Cache::Found> Cache::find_in_layers(std::span<const Key> candidates) {
@@ -214,6 +232,14 @@ std::vector<Store*> Cache::stores() const {
   for (const auto& layer : layers_) all.push_back(layer.get());
   if (disk_) all.push_back(disk_.get());
   return all;
+}
+
+std::vector<Profile> Cache::read_only_profiles() const {
+  std::vector<Profile> out;
+  const auto add = [&out](Store& store) { std::ranges::move(store.tool_chains(), std::back_inserter(out)); };
+  for (const auto& layer : layers_) add(*layer);
+  if (disk_ && (settings_.mode == CacheMode::ro || settings_.jit == JitMode::forbid)) add(*disk_);
+  return out;
 }
 
 Counters Cache::counters() const {

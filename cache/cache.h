@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "tileweave/cache/counters.h"
 #include "tileweave/cache/disk.h"
 #include "tileweave/cache/entry.h"
 #include "tileweave/cache/key.h"
@@ -22,21 +23,6 @@
 #include "tileweave/cache/store.h"
 
 namespace tileweave::cache {
-
-// At rest: lookups == memory + layer + disk + compiled + waited + failed.
-struct Counters {
-  std::uint64_t lookups = 0;
-  std::uint64_t memory = 0;    // remembered by this process
-  std::uint64_t layer = 0;     // read from a read-only layer
-  std::uint64_t disk = 0;      // read from the root
-  std::uint64_t compiled = 0;  // compiled by this call
-  std::uint64_t waited = 0;    // compiled by another thread or process while this call waited
-  std::uint64_t failed = 0;    // ended in an exception
-  // What happened on the way.
-  std::uint64_t damaged = 0, untrusted = 0, unreadable = 0, collisions = 0, rejected = 0;
-  std::uint64_t stored = 0, not_stored = 0, evicted = 0, lock_timeouts = 0;
-  std::uint64_t bytes_read = 0, bytes_written = 0;
-};
 
 enum class Source : std::uint8_t { memory, layer, disk, compiled, waited };
 std::string_view to_string(Source source);
@@ -62,6 +48,9 @@ class Cache {
   // Artefacts of several profiles that would all do, best first; what is compiled belongs to the first.
   Result get_or_compile(std::span<const Key> candidates, const Compile& compile);
 
+  // The first candidate that is there, or nothing: never compiles, never waits. Counted as a lookup where it finds.
+  std::optional<Result> find(std::span<const Key> candidates);
+
   // The driver or linker refuses these bytes although they are intact: they are dropped everywhere, so that the next
   // call compiles. A second refusal is the caller's to report.
   void reject(const Key& key);
@@ -69,6 +58,10 @@ class Cache {
   // The profiles this process can use, once it knows them: a layer that has none of them is warned about, since a
   // deployment that ships it expects hits.
   void announce(std::span<const Profile> usable);
+
+  // The tool chains and targets of the stores that this process only reads: of the layers, and of the root where
+  // nothing may be written or compiled.
+  std::vector<Profile> read_only_profiles() const;
 
   Counters counters() const;
   // Layers in the order of the search, then the root; for the commands.

@@ -112,7 +112,12 @@ std::optional<Entry> DiskStore::get(const Key& key) {
   if (is_writable() && ::time(nullptr) - read.info.st_mtim.tv_sec > refresh_after_s) {
     (void)::futimens(read.file.get(), nullptr);  // the sweep sees it was used; not being able to say so is harmless
   }
-  return read.view.entry();
+  auto entry = read.view.entry();
+  if (!entry) {
+    ++counts_.damaged;
+    if (is_writable()) unlink_if_unchanged(path, read.info);
+  }
+  return entry;
 }
 
 void DiskStore::unlink_if_unchanged(const std::string& path, const struct stat& before) {
@@ -174,7 +179,7 @@ int DiskStore::make_directories(const Key& key) {
 void DiskStore::write_profile_text(const Key& key) {
   const std::string temporary = std::string(temporary_directory) + "/" + random_name(16);
   const std::string path = profile_path(key.profile_id()) + "/profile.txt";
-  // For people only: nothing reads it back, so nothing depends on it.
+  // A read-only process chooses its keys by it; without it these entries are not seen, which costs a miss.
   if (write_temporary(temporary, bytes_of(key.profile().text())) == 0) {
     (void)::linkat(version_.get(), temporary.c_str(), version_.get(), path.c_str(), 0);
   }
@@ -258,6 +263,16 @@ std::vector<StoredProfile> DiskStore::profiles() {
   return out;
 }
 
+std::vector<Profile> DiskStore::tool_chains() {
+  std::vector<Profile> out;
+  for (const std::string& id : profile_ids(version_.get())) {
+    // The text is believed only where it hashes to the directory's name.
+    auto profile = Profile::parse(read_small_text(version_.get(), profile_path(id) + "/profile.txt"));
+    if (profile && profile->id() == id) out.push_back(std::move(*profile));
+  }
+  return out;
+}
+
 void DiskStore::visit(const std::function<bool(const EntryInfo&)>& callback) {
   walk(version_.get(), [&](const FoundFile& found) {
     if (found.kind != FoundFile::Kind::entry) return true;
@@ -265,7 +280,7 @@ void DiskStore::visit(const std::function<bool(const EntryInfo&)>& callback) {
     if (read.outcome != ReadOutcome::intact) return true;
     auto key = Key::parse(read.view.key_blob, std::string(read.view.kernel_name));
     if (!key) return true;
-    return callback({std::move(*key), std::string(read.view.meta), read.view.payload.size(), read.view.created,
+    return callback({std::move(*key), std::string(read.view.meta), read.view.payload_bytes(), read.view.created,
                      options_.root + "/" + version_directory + "/" + found.path});
   });
 }

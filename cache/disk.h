@@ -34,6 +34,7 @@ class DiskStore final : public Store {
   void remove(const Key& key) override;
   void visit(const std::function<bool(const EntryInfo&)>& callback) override;
   std::vector<StoredProfile> profiles() override;
+  std::vector<Profile> tool_chains() override;
   std::string description() const override { return options_.root; }
   const DiskOptions& options() const { return options_; }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,10 +28,13 @@ struct EntryView {
   std::span<const std::byte> key_blob;
   std::string_view kernel_name;
   std::string_view meta;
-  std::span<const std::byte> payload;
-  std::uint64_t created = 0;  // seconds since 1970; 0 in packs, whose bytes must not depend on time
+  std::span<const std::byte> payload;  // as stored
+  std::uint32_t raw_bytes = 0;         // of the payload unpacked, where it is compressed; else 0
+  std::uint64_t created = 0;           // seconds since 1970; 0 in packs, whose bytes must not depend on time
 
-  Entry entry() const;
+  std::uint64_t payload_bytes() const { return raw_bytes != 0 ? raw_bytes : payload.size(); }
+  // Nothing where a compressed payload does not unpack to what the header says.
+  std::optional<Entry> entry() const;
 };
 
 enum class EntryFault : std::uint8_t {
@@ -49,7 +53,12 @@ constexpr std::uint64_t max_entry_bytes = std::uint64_t{256} << 20;
 // So many bytes decide whether a file can be an entry at all.
 constexpr std::size_t entry_header_bytes = 80;
 
-std::vector<std::byte> encode_entry(const Key& key, const Entry& entry, std::uint64_t created);
+// A compressed payload states its size and may unpack to at most so many times its bytes: a hostile one costs little.
+constexpr std::uint64_t most_expansion = 60;
+
+// `compressed`: the payload by zstd where that makes the file smaller (packs: they travel); else as it is (roots: they
+// are read).
+std::vector<std::byte> encode_entry(const Key& key, const Entry& entry, std::uint64_t created, bool compressed = false);
 
 // Accepts exactly what encode_entry writes. `view` is set only where the answer is `none`.
 EntryFault check_entry(std::span<const std::byte> file, EntryView& view);

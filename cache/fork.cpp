@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <mutex>
 #include <ranges>
 #include <vector>
@@ -12,7 +13,11 @@ namespace tileweave::cache {
 
 struct ForkRegistry {
   std::mutex mutex;
-  std::vector<ForkAware*> objects;
+  struct Watched {
+    ForkOrder order;
+    ForkAware* object;
+  };
+  std::vector<Watched> objects;  // by order
 
   static ForkRegistry& instance() {
     static ForkRegistry& registry = *new ForkRegistry;  // never destroyed: a late fork still calls the handlers
@@ -24,10 +29,10 @@ struct ForkRegistry {
 
   void before() {
     mutex.lock();
-    for (ForkAware* object : objects) object->before_fork();
+    for (const Watched& w : objects) w.object->before_fork();
   }
   void after(bool is_child) {
-    for (ForkAware* object : objects | std::views::reverse) object->after_fork(is_child);
+    for (const Watched& w : objects | std::views::reverse) w.object->after_fork(is_child);
     mutex.unlock();
   }
 };
@@ -35,16 +40,17 @@ struct ForkRegistry {
 ForkAware::ForkAware() = default;
 ForkAware::~ForkAware() = default;
 
-void watch_forks(ForkAware& object) {
+void watch_forks(ForkAware& object, ForkOrder order) {
   ForkRegistry& registry = ForkRegistry::instance();
   const std::lock_guard lock(registry.mutex);
-  registry.objects.push_back(&object);
+  const auto at = std::ranges::upper_bound(registry.objects, order, {}, &ForkRegistry::Watched::order);
+  registry.objects.insert(at, {order, &object});
 }
 
 void unwatch_forks(ForkAware& object) {
   ForkRegistry& registry = ForkRegistry::instance();
   const std::lock_guard lock(registry.mutex);
-  std::erase(registry.objects, &object);
+  std::erase_if(registry.objects, [&](const ForkRegistry::Watched& w) { return w.object == &object; });
 }
 
 }  // namespace tileweave::cache

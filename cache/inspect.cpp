@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "tileweave/cache/layout.h"
+#include "tileweave/cache/manifest.h"
 #include "tileweave/jit/base/error.h"
 
 namespace tileweave::cache {
@@ -56,7 +57,8 @@ std::optional<std::string> misplaced(const FoundFile& found, const EntryView& vi
 void add_entry_fields(FileReport& report, const EntryView& view) {
   report.fields.emplace_back("kernel", std::string(view.kernel_name));
   report.fields.emplace_back("created", std::to_string(view.created));
-  report.fields.emplace_back("payload bytes", std::to_string(view.payload.size()));
+  report.fields.emplace_back("payload bytes", std::to_string(view.payload_bytes()));
+  if (view.raw_bytes != 0) report.fields.emplace_back("compressed to", std::to_string(view.payload.size()));
   report.fields.emplace_back("meta", std::string(view.meta));
   const auto key = Key::parse(view.key_blob, std::string(view.kernel_name));
   if (!key) {
@@ -66,6 +68,24 @@ void add_entry_fields(FileReport& report, const EntryView& view) {
   report.fields.emplace_back("address", key->address().hex());
   report.fields.emplace_back("profile", key->profile_id());
   for (auto& field : describe_key(*key)) report.fields.push_back({"key: " + field.first, std::move(field.second)});
+}
+
+bool is_manifest(int file) {
+  std::vector<std::byte> head(manifest_header().size());
+  return read_whole(file, head) == 0 && head == manifest_header();
+}
+
+FileReport manifest_report(const Manifest& manifest) {
+  FileReport report{"manifest", {}};
+  report.fields.emplace_back("records", std::to_string(manifest.records.size()));
+  if (manifest.cut_bytes != 0)
+    report.fields.emplace_back("bytes that are no record", std::to_string(manifest.cut_bytes));
+  std::map<std::string, std::size_t> kernels;
+  for (const Record& r : manifest.records) ++kernels[r.kernel_name];
+  for (const auto& [name, count] : kernels) {
+    report.fields.emplace_back("kernel " + name, std::to_string(count) + (count == 1 ? " variant" : " variants"));
+  }
+  return report;
 }
 
 FileReport pack_report(const PackIndex& index) {
@@ -144,6 +164,8 @@ VerifyResult verify_root(DiskStore& root) {
       result.bad.push_back({found.path, read.why});
     } else if (auto why = misplaced(found, read.view)) {
       result.bad.push_back({found.path, std::move(*why)});
+    } else if (!read.view.entry()) {
+      result.bad.push_back({found.path, "intact but its payload does not unpack"});
     } else {
       ++result.intact;
     }
@@ -162,6 +184,8 @@ VerifyResult verify_pack(const PackStore& pack) {
       result.bad.push_back({name, "damaged: its SHA-256 differs"});
     } else if (const EntryFault fault = check_entry(*bytes, view); fault != EntryFault::none) {
       result.bad.push_back({name, std::string(to_string(fault))});
+    } else if (!view.entry()) {
+      result.bad.push_back({name, "intact but its payload does not unpack"});
     } else if (const auto key = Key::parse(view.key_blob, {});
                !key || key->address() != pack.index().rows[row].address) {
       result.bad.push_back({name, "an entry under another's address"});
@@ -173,7 +197,7 @@ VerifyResult verify_pack(const PackStore& pack) {
 }
 
 FileReport inspect_file(const std::string& path) {
-  const std::string help = "give an .entry file below a cache root, or a .pack file";
+  const std::string help = "give an .entry file below a cache root, a .pack file or a .rec file";
   const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info = {};
   if (!file || ::fstat(file.get(), &info) != 0)
@@ -183,6 +207,7 @@ FileReport inspect_file(const std::string& path) {
   if (const auto index = read_pack_index(file.get(), why)) return pack_report(*index);
   if (why != not_a_pack) throw_cache_error(path + " " + why, help);
   const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (is_manifest(file.get())) return manifest_report(read_manifest(path));
   if (size > max_entry_bytes) throw_cache_error(path + " is too large for an entry", help);
   std::vector<std::byte> bytes(static_cast<std::size_t>(size));
   if (const int error = read_whole(file.get(), bytes)) {

@@ -49,10 +49,10 @@ struct VerifyResult {
 VerifyResult verify_root(DiskStore& root);
 VerifyResult verify_pack(const PackStore& pack);
 
-// `cache inspect FILE`: an entry or a pack, wherever it lies and whoever owns it. Fields in order; throws CacheError
-// where the file cannot be read or is neither.
+// `cache inspect FILE`: an entry, a pack or a manifest, wherever it lies and whoever owns it. Fields in order; throws
+// CacheError where the file cannot be read or is neither.
 struct FileReport {
-  std::string kind;  // "entry", "pack"
+  std::string kind;  // "entry", "pack", "manifest"
   std::vector<std::pair<std::string, std::string>> fields;
 };
 FileReport inspect_file(const std::string& path);

@@ -128,6 +128,15 @@ std::string Profile::text() const {
   return out;
 }
 
+std::optional<Profile> Profile::parse(std::string_view text) {
+  Profile p;
+  for (std::size_t i = 0; i < std::size(profile_members); ++i) {
+    p.*profile_members[i] = profile_field(text, profile_names[i]);
+  }
+  if (p.text() != text) return std::nullopt;
+  return p;
+}
+
 std::string profile_field(std::string_view text, std::string_view name) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));

@@ -31,6 +31,8 @@ struct Profile {
 
   std::string id() const;    // 16 hexadecimal digits: the directory's name
   std::string text() const;  // one "field=value" a line: the directory's profile.txt
+  // Reads what text() writes; nothing for any other text or format.
+  static std::optional<Profile> parse(std::string_view text);
 };
 
 enum class FieldKind : std::uint8_t { boolean = 1, natural, integer, real32, real64, text, bytes };

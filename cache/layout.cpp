@@ -130,6 +130,13 @@ std::string entry_path(const Key& key) {
   return shard_path(key) + "/" + key.address().hex().substr(2) + std::string(entry_suffix);
 }
 
+std::vector<std::string> profile_ids(int version) {
+  std::vector<std::string> ids = names_in(version, entries_directory);
+  std::erase_if(ids, [](const std::string& name) { return !is_hex(name, 16); });
+  std::ranges::sort(ids);
+  return ids;
+}
+
 void walk(int version, const std::function<bool(const FoundFile&)>& visit) { Walker(version, visit).run(); }
 
 std::string read_small_text(int version, const std::string& path) {

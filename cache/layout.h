@@ -27,6 +27,9 @@ std::string profile_path(const std::string& profile_id);
 std::string shard_path(const Key& key);
 std::string entry_path(const Key& key);
 
+// The profile directories, in order.
+std::vector<std::string> profile_ids(int version);
+
 struct FoundFile {
   enum class Kind : std::uint8_t { entry, temporary, oddity };
   Kind kind;

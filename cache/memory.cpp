@@ -57,6 +57,15 @@ MemoryMap::Seat MemoryMap::join(const Key& key) {
   return {nullptr, slot.flight, true};
 }
 
+std::shared_ptr<const HeldEntry> MemoryMap::find(const Key& key) {
+  Shard& shard = shard_of(key);
+  const std::lock_guard lock(shard.mutex);
+  const auto at = shard.slots.find(key);
+  if (at == shard.slots.end() || !at->second.entry) return nullptr;
+  shard.uses.splice(shard.uses.begin(), shard.uses, at->second.use);
+  return at->second.entry;
+}
+
 void MemoryMap::land(const Key& key, const std::shared_ptr<Flight>& flight, std::shared_ptr<const HeldEntry> entry) {
   Shard& shard = shard_of(key);
   {

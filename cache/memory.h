@@ -51,6 +51,8 @@ class MemoryMap final : ForkAware {
     bool is_owner = false;                   // we do, and must call land() or crash()
   };
   Seat join(const Key& key);
+  // The remembered entry, or null; joins nothing.
+  std::shared_ptr<const HeldEntry> find(const Key& key);
   void land(const Key& key, const std::shared_ptr<Flight>& flight, std::shared_ptr<const HeldEntry> entry);
   // All waiters get the exception; nothing is remembered.
   void crash(const Key& key, const std::shared_ptr<Flight>& flight, std::exception_ptr error);

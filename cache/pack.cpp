@@ -169,9 +169,18 @@ std::optional<Entry> PackStore::get(const Key& key) {
     const auto bytes = read_checked(static_cast<std::size_t>(&row - index_.rows.data()));
     EntryView view;
     if (!bytes || check_entry(*bytes, view) != EntryFault::none) continue;
-    if (text_of(view.key_blob) == text_of(key.blob())) return view.entry();
+    if (text_of(view.key_blob) != text_of(key.blob())) continue;
+    if (auto entry = view.entry()) return entry;
   }
   return std::nullopt;
+}
+
+std::vector<Profile> PackStore::tool_chains() {
+  std::vector<Profile> out;
+  for (const StoredProfile& stored : index_.profiles) {
+    if (auto profile = Profile::parse(stored.text)) out.push_back(std::move(*profile));
+  }
+  return out;
 }
 
 void PackStore::visit(const std::function<bool(const EntryInfo&)>& callback) {
@@ -182,7 +191,7 @@ void PackStore::visit(const std::function<bool(const EntryInfo&)>& callback) {
     auto key = Key::parse(view.key_blob, std::string(view.kernel_name));
     if (!key) continue;
     const std::string place = path_ + ":" + index_.rows[row].address.hex();
-    if (!callback({std::move(*key), std::string(view.meta), view.payload.size(), view.created, place})) return;
+    if (!callback({std::move(*key), std::string(view.meta), view.payload_bytes(), view.created, place})) return;
   }
 }
 

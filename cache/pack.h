@@ -49,6 +49,7 @@ class PackStore final : public Store {
   void remove(const Key&) override {}
   void visit(const std::function<bool(const EntryInfo&)>& callback) override;
   std::vector<StoredProfile> profiles() override { return index_.profiles; }
+  std::vector<Profile> tool_chains() override;
   std::string description() const override { return path_; }
 
   const PackIndex& index() const { return index_; }
@@ -74,10 +75,11 @@ std::optional<PackIndex> read_pack_index(int file, std::string& why);
 
 // Writes all entries of the stores (the first of equal keys counts), beside the target and then in its place; the old
 // file stays if anything fails. Returns the digest; throws CacheError.
+// `compressed`: payloads by zstd where that makes them smaller.
 struct PackSummary {
   std::uint64_t entries = 0, bytes = 0;
   std::string digest;  // 64 digits: what a layer can be pinned to
 };
-PackSummary write_pack(std::span<Store* const> sources, const std::string& path);
+PackSummary write_pack(std::span<Store* const> sources, const std::string& path, bool compressed = true);
 
 }  // namespace tileweave::cache

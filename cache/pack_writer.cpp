@@ -1,19 +1,14 @@
 // Writing packs: collect the keys, sort them, copy entry by entry, then index and footer; durable before it is renamed.
 // See pack.h.
-#include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <tuple>
 #include <utility>
 
 #include "tileweave/cache/bytes.h"
+#include "tileweave/cache/durable_file.h"
 #include "tileweave/cache/pack.h"
 #include "tileweave/cache/pack_format.h"
-#include "tileweave/jit/base/error.h"
 
 namespace tileweave::cache {
 namespace {
@@ -37,44 +32,6 @@ std::vector<Item> sorted_items(std::span<Store* const> sources) {
   items.erase(repeated.begin(), repeated.end());
   return items;
 }
-
-// The file being written; removed unless it was kept.
-class Output {
- public:
-  explicit Output(const std::string& path) : path_(path), temporary_(path + "." + random_name(8) + ".tmp") {
-    file_ = open_at(AT_FDCWD, temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0644);
-    if (!file_) fail(errno);
-  }
-  ~Output() {
-    if (file_) ::unlink(temporary_.c_str());
-  }
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
-
-  void write(std::span<const std::byte> bytes) {
-    if (const int error = write_whole(file_.get(), bytes)) fail(error);
-  }
-  void rewrite_start(std::span<const std::byte> bytes) {
-    if (::lseek(file_.get(), 0, SEEK_SET) != 0) fail(errno);
-    write(bytes);
-  }
-  void keep() {
-    if (::fsync(file_.get()) != 0) fail(errno);
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
-    if (const int error = file_.close()) fail(error);
-    const std::size_t slash = path_.rfind('/');
-    const std::string parent = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-    const File directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (directory) (void)::fsync(directory.get());  // the content is safe; at worst the old name survives a power cut
-  }
-
- private:
-  [[noreturn]] void fail(int error) {
-    throw_cache_error("cannot write " + path_ + ": " + error_text(error), "check the directory's space and rights");
-  }
-  std::string path_, temporary_;
-  File file_;
-};
 
 struct Index {
   std::map<std::string, StoredProfile> profiles;
@@ -122,15 +79,15 @@ std::vector<std::byte> header_bytes(const Index& index, std::uint64_t index_byte
 
 }  // namespace
 
-PackSummary write_pack(std::span<Store* const> sources, const std::string& path) {
+PackSummary write_pack(std::span<Store* const> sources, const std::string& path, bool compressed) {
   const std::vector<Item> items = sorted_items(sources);
-  Output output(path);
+  DurableFile output(path);
   Index index;
   output.write(std::vector<std::byte>(pack_header_bytes));
   for (const Item& item : items) {
     const auto entry = sources[item.source]->get(item.key);
     if (!entry) continue;  // evicted or damaged since it was listed
-    const std::vector<std::byte> bytes = encode_entry(item.key, *entry, 0);
+    const std::vector<std::byte> bytes = encode_entry(item.key, *entry, 0, compressed);
     index.add(item.key, bytes);
     output.write(bytes);
   }

@@ -40,6 +40,8 @@ class Store {
   // Every intact entry until the callback returns false. Slow: for commands and error messages.
   virtual void visit(const std::function<bool(const EntryInfo&)>& callback) = 0;
   virtual std::vector<StoredProfile> profiles() = 0;
+  // The same without counting: cheap enough to choose keys by.
+  virtual std::vector<Profile> tool_chains() = 0;
   virtual std::string description() const = 0;
 };
 

@@ -14,6 +14,7 @@ configure_package_config_file(cmake/tileweaveConfig.cmake.in ${CMAKE_BINARY_DIR}
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/generated/tileweaveConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/generated/tileweaveConfig.cmake ${CMAKE_BINARY_DIR}/generated/tileweaveConfigVersion.cmake
   cmake/FusionGroups.cmake
+  cmake/tileweaveWarm.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tileweave)
 configure_file(cmake/tileweave.pc.in ${CMAKE_BINARY_DIR}/generated/tileweave.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/generated/tileweave.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

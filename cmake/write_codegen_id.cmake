@@ -1,6 +1,7 @@
 # Writes OUT with the SHA-256 over the contents of the code generator's sources under ROOT.
 file(GLOB_RECURSE sources RELATIVE ${ROOT} ${ROOT}/jit/base/* ${ROOT}/jit/ir/* ${ROOT}/jit/passes/* ${ROOT}/jit/codegen/*)
-list(APPEND sources jit/compile.cpp jit/pipeline.cpp)
+# What compiled kernels agree on with the runtime that calls them counts as well.
+list(APPEND sources jit/compile.cpp jit/pipeline.cpp jit/runtime/abi.h jit/runtime/services.h)
 list(SORT sources)
 set(all "")
 foreach(source ${sources})
@@ -9,6 +10,6 @@ foreach(source ${sources})
 endforeach()
 string(SHA256 id "${all}")
 string(SUBSTRING ${id} 0 32 id)
-file(WRITE ${OUT}.new "// Written by the build: names the code generator in cache keys.\n#define TILEWEAVE_CODEGEN_ID \"${id}-llvm-${LLVM}\"\n")
+file(WRITE ${OUT}.new "// Written by the build: names the code generator in cache keys.\n#define TILEWEAVE_CODEGEN_ID \"${id}\"\n#define TILEWEAVE_LLVM_VERSION \"${LLVM}\"\n")
 execute_process(COMMAND ${CMAKE_COMMAND} -E copy_if_different ${OUT}.new ${OUT})
 execute_process(COMMAND ${CMAKE_COMMAND} -E touch ${OUT})

@@ -165,7 +165,9 @@ void Frame::run(const Grid& grid, const Body& record, std::string (*text)(const 
   }
   if (any_written_ || pointer_count_ > 0) find_overlaps();
   const Key key(key_, static_cast<std::size_t>(facts_at_ + view_count_));
+  LaunchScope scope(kernel_.variants());
   const Entry* entry = kernel_.variants().find(key);
+  scope.found(entry);  // none: the search has ended
   if (entry == nullptr || !entry->requirements->empty()) {
     int numbers[std::size(decltype(seen_){})];
     for (int i = 0; i < view_count_; ++i) numbers[i] = seen_[i].number;
@@ -173,7 +175,8 @@ void Frame::run(const Grid& grid, const Body& record, std::string (*text)(const 
       entry->requirements->check(slots_, kernel_.name(), numbers, place_);
     } else {
       entry = &kernel_.variants().make({kernel_, stream_.device(), key, facts_at_, record, text, text_object,
-                                        std::span(numbers, static_cast<std::size_t>(view_count_)), slots_, place_});
+                                        std::span(numbers, static_cast<std::size_t>(view_count_)), slots_, place_},
+                                       scope);
     }
   }
   const runtime::LoadedKernel* kernel = entry->kernel.get();

@@ -10,6 +10,7 @@
 #include "tileweave/dsl/control.h"
 #include "tileweave/dsl/debug.h"
 #include "tileweave/dsl/decorated.h"
+#include "tileweave/dsl/deploy.h"
 #include "tileweave/dsl/dot.h"
 #include "tileweave/dsl/external.h"
 #include "tileweave/dsl/fusion_group.h"

@@ -10,7 +10,7 @@
 #include "tileweave/dsl/recorder.h"
 #include "tileweave/jit/base/env.h"
 #include "tileweave/jit/base/error.h"
-#include "tileweave/jit/jit.h"
+#include "tileweave/jit/ir/generic.h"
 
 namespace tileweave::launch {
 namespace {
@@ -105,6 +105,16 @@ std::string changed_facts(std::uint64_t now, std::uint64_t before) {
   return s;
 }
 
+std::unique_ptr<Entry> entry_of(Key key, std::shared_ptr<const Requirements> requirements,
+                                std::shared_ptr<const runtime::LoadedKernel> kernel) {
+  auto entry = std::make_unique<Entry>();
+  entry->hash = hash_of(key);
+  entry->key.assign(key.begin(), key.end());
+  entry->requirements = std::move(requirements);
+  entry->kernel = std::move(kernel);
+  return entry;
+}
+
 }  // namespace
 
 void set_log_sink(LogSink sink) { log_sink = sink; }
@@ -132,17 +142,14 @@ ir::ViewFacts unpack_facts(std::uint64_t w) {
   return f;
 }
 
-std::uint64_t generic_facts() {
-  ir::ViewFacts f;
-  f.may_alias = true;
-  return pack_facts(f);
-}
+std::uint64_t generic_facts() { return pack_facts(ir::generic_view_facts()); }
 
+// The loads are sequentially consistent for the sake of free_retired; on x86-64 that costs nothing.
 const Entry* Variants::find(Key key) const {
-  const Entry* last = last_.load(std::memory_order_acquire);
+  const Entry* last = last_.load();
   if (last != nullptr && same(key, last->key)) return last;
   const std::uint64_t hash = hash_of(key);
-  for (const Entry* e = newest_.load(std::memory_order_acquire); e != nullptr; e = e->next) {
+  for (const Entry* e = newest_.load(); e != nullptr; e = e->next.load()) {
     if (e->hash == hash && same(key, e->key)) {
       last_.store(e, std::memory_order_release);
       return e;
@@ -162,58 +169,73 @@ Variants::Group& Variants::group_of(const Request& q) {
     if (same(prefix, g->prefix)) return *g;
   }
   Recorded made = record(q);
-  groups_.push_back(std::make_unique<Group>(
-      Group{{prefix.begin(), prefix.end()}, std::move(made.function), std::move(made.requirements), {}, 0, nullptr}));
+  auto group = std::make_unique<Group>(Group{{prefix.begin(), prefix.end()},
+                                             std::move(made.function),
+                                             std::make_shared<const Requirements>(std::move(made.requirements)),
+                                             {},
+                                             0,
+                                             nullptr});
+  if (groups_.size() >= most_groups) groups_.pop_front();
+  groups_.push_back(std::move(group));
   return *groups_.back();
 }
 
-std::shared_ptr<const runtime::LoadedKernel> Variants::compile(const Request& q, const Group& group,
-                                                               std::span<const std::uint64_t> facts) const {
+ir::Function Variants::specialized(const Request& q, const Group& group, std::span<const std::uint64_t> facts) {
   ir::Function f = group.recorded.clone();
   f.options = unpack_options(q.key[1]);
   std::size_t next = 0;
   for (ir::Param& p : f.params) {
     if (p.value->type.is_view()) p.facts = unpack_facts(facts[next++]);
   }
-  return jit::get(f, q.device);
+  return f;
 }
 
-const Entry& Variants::publish(Key key, const Group& group, std::shared_ptr<const runtime::LoadedKernel> kernel) {
-  entries_.push_back(std::make_unique<Entry>(Entry{hash_of(key),
-                                                   {key.begin(), key.end()},
-                                                   std::move(kernel),
-                                                   &group.requirements,
-                                                   newest_.load(std::memory_order_relaxed)}));
-  newest_.store(entries_.back().get(), std::memory_order_release);
-  last_.store(entries_.back().get(), std::memory_order_release);
-  return *entries_.back();
+const Entry& Variants::publish(Key key, std::shared_ptr<const Requirements> requirements,
+                               std::shared_ptr<const runtime::LoadedKernel> kernel) {
+  entries_.push_back(entry_of(key, std::move(requirements), std::move(kernel)));
+  Entry* const entry = entries_.back().get();
+  entry->next.store(newest_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  newest_.store(entry, std::memory_order_release);
+  last_.store(entry, std::memory_order_release);
+  if (entries_.size() > most_entries) drop_oldest();
+  free_retired();
+  return *entry;
 }
 
-const Entry& Variants::make(const Request& q) {
-  const std::lock_guard lock(mutex_);
-  if (const Entry* found = find(q.key)) {  // another thread made it
-    found->requirements->check(q.slots, q.kernel.name(), q.view_numbers.data(), q.place);
-    return *found;
+void Variants::drop_oldest() {
+  for (std::size_t n = most_entries / 4; n > 0; --n) {
+    retired_.push_back(std::move(entries_.front()));
+    entries_.pop_front();
   }
-  check_options(q);
-  Group& group = [&]() -> Group& {
-    const ErrorContext context(context_of(q));
-    return group_of(q);
-  }();
-  group.requirements.check(q.slots, q.kernel.name(), q.view_numbers.data(), q.place);
-  const ErrorContext context(context_of(q));
-  const Key facts = q.key.subspan(static_cast<std::size_t>(q.facts_at));
-  if (group.variants >= q.kernel.variant_budget()) {
-    if (group.generic == nullptr) {
-      const std::vector<std::uint64_t> generic(facts.size(), generic_facts());
-      group.generic = compile(q, group, generic);
-      ++compiled_;
-      log(true, "kernel '" + q.kernel.name() + "' has used its budget of " + std::to_string(q.kernel.variant_budget()) +
-                    " layout variants; other layouts run the generic one, which is slower");
-    }
-    return publish(q.key, group, group.generic);
+  entries_.front()->next.store(nullptr);
+}
+
+// An entry that was taken out of the list is freed when nobody can come to it any more: no search that began before is
+// under way, `last_` does not hold it, no search is under way that read `last_` before, and no thread launches it.
+// Where that is not so now, the next variant tries again.
+void Variants::free_retired() {
+  if (retired_.empty() || LaunchMark::any_searches(*this)) return;
+  const Entry* const last = last_.load();
+  if (std::ranges::any_of(retired_, [last](const auto& e) { return e.get() == last; })) {
+    last_.store(newest_.load());
   }
-  std::shared_ptr<const runtime::LoadedKernel> kernel = compile(q, group, facts);
+  if (LaunchMark::any_searches(*this)) return;
+  std::erase_if(retired_, [](const auto& e) { return !LaunchMark::any_launches(*e); });
+}
+
+// For a variant that is being compiled: itself once it is there (throwing what compiling threw), else its stand-in.
+const Entry* Variants::settle(Key key) {
+  const auto at = std::ranges::find_if(pending_, [key](const Pending& p) { return same(key, p.stand_in->key); });
+  if (at == pending_.end()) return nullptr;
+  if (!at->kernel.is_ready()) return at->stand_in.get();
+  const jit::PendingKernel ready = at->kernel;
+  const std::shared_ptr<const Requirements> requirements = at->stand_in->requirements;
+  retired_.push_back(std::move(at->stand_in));
+  pending_.erase(at);
+  return &publish(key, requirements, ready.get());
+}
+
+void Variants::note_variant(const Request& q, Group& group, Key facts) {
   ++compiled_;
   ++group.variants;
   for (std::size_t i = 0; i < group.last_facts.size(); ++i) {
@@ -222,7 +244,55 @@ const Entry& Variants::make(const Request& q) {
                    std::to_string(q.view_numbers[i]) + " differs in " + changed_facts(facts[i], group.last_facts[i]));
   }
   group.last_facts.assign(facts.begin(), facts.end());
-  return publish(q.key, group, std::move(kernel));
+}
+
+const Entry& Variants::obtain(const Request& q) {
+  const auto check = [&](const Requirements& r) { r.check(q.slots, q.kernel.name(), q.view_numbers.data(), q.place); };
+  if (const Entry* found = find(q.key)) {  // another thread made it
+    check(*found->requirements);
+    return *found;
+  }
+  check_options(q);
+  Group& group = [&]() -> Group& {
+    const ErrorContext context(context_of(q));
+    return group_of(q);
+  }();
+  check(*group.requirements);
+  const ErrorContext context(context_of(q));
+  if (const Entry* found = settle(q.key)) return *found;
+  return obtain_checked(q, group);
+}
+
+const Entry& Variants::obtain_checked(const Request& q, Group& group) {
+  const Key facts = q.key.subspan(static_cast<std::size_t>(q.facts_at));
+  if (group.variants >= q.kernel.variant_budget()) {
+    if (group.generic == nullptr) {
+      const std::vector<std::uint64_t> generic(facts.size(), generic_facts());
+      group.generic = jit::get(specialized(q, group, generic), q.device);
+      ++compiled_;
+      log(true, "kernel '" + q.kernel.name() + "' has used its budget of " + std::to_string(q.kernel.variant_budget()) +
+                    " layout variants; other layouts run the generic one, which is slower");
+    }
+    return publish(q.key, group.requirements, group.generic);
+  }
+  const ir::Function f = specialized(q, group, facts);
+  const Meanwhile how = jit::meanwhile();
+  const jit::Kernel kernel = how == Meanwhile::wait ? jit::get(f, q.device) : jit::find(f, q.device);
+  if (kernel == nullptr) {
+    const jit::PendingKernel coming = jit::get_in_background(f, q.device);
+    pending_.push_back({coming, entry_of(q.key, group.requirements, jit::stand_in(f, q.device, coming, how))});
+    note_variant(q, group, facts);
+    return *pending_.back().stand_in;
+  }
+  note_variant(q, group, facts);
+  return publish(q.key, group.requirements, kernel);
+}
+
+const Entry& Variants::make(const Request& q, LaunchScope& scope) {
+  const std::lock_guard lock(mutex_);
+  const Entry& entry = obtain(q);
+  scope.found(&entry);  // before another thread can come in and drop it
+  return entry;
 }
 
 }  // namespace tileweave::launch

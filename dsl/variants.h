@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -11,8 +12,10 @@
 #include <vector>
 
 #include "tileweave/dsl/launch.h"
+#include "tileweave/dsl/launch_mark.h"
 #include "tileweave/dsl/requirements.h"
 #include "tileweave/jit/ir/function.h"
+#include "tileweave/jit/jit.h"
 #include "tileweave/jit/runtime/launch.h"
 
 namespace tileweave::launch {
@@ -23,9 +26,12 @@ struct Entry {
   std::uint64_t hash;
   std::vector<std::uint64_t> key;
   std::shared_ptr<const runtime::LoadedKernel> kernel;
-  const Requirements* requirements;
-  const Entry* next;  // an older one
+  std::shared_ptr<const Requirements> requirements;
+  std::atomic<const Entry*> next{nullptr};  // an older one
 };
+
+// Loaded variants, and recorded sets of constants, that a kernel keeps: the oldest go, and come back from the cache.
+inline constexpr std::size_t most_entries = 256, most_groups = 256;
 
 // What the slow path needs to make a variant.
 struct Request {
@@ -41,34 +47,54 @@ struct Request {
   Place place;
 };
 
-class Variants {
+class Variants final : cache::ForkAware {
  public:
-  // The variant for the key, or null. No lock, no allocation.
+  Variants() { cache::watch_forks(*this, cache::ForkOrder::variants); }
+  ~Variants() { cache::unwatch_forks(*this); }
+  // The variant for the key, or null. No lock, no allocation. The caller is in a LaunchScope of this table.
   const Entry* find(Key key) const;
-  // Checks the launch against the kernel's requirements before anything is compiled.
-  const Entry& make(const Request& request);
+  // Checks the launch against the kernel's requirements before anything is compiled. Makes the variant, or what stands
+  // in for it, and marks it in the scope, which is at rest.
+  const Entry& make(const Request& request, LaunchScope& scope);
   int count() const;
 
  private:
+  // A child that is forked while another thread compiles for this kernel must find the table whole and the mutex free.
+  void before_fork() override { mutex_.lock(); }
+  void after_fork(bool) override { mutex_.unlock(); }
+
   // All variants of one set of constants on one device: recorded once.
   struct Group {
     std::vector<std::uint64_t> prefix;
     ir::Function recorded;
-    Requirements requirements;
+    std::shared_ptr<const Requirements> requirements;
     std::vector<std::uint64_t> last_facts;
     int variants = 0;
     std::shared_ptr<const runtime::LoadedKernel> generic;
   };
+  // A variant that is compiled in the background, and what runs until it is there.
+  struct Pending {
+    jit::PendingKernel kernel;
+    std::unique_ptr<Entry> stand_in;
+  };
   Group& group_of(const Request& request);
-  std::shared_ptr<const runtime::LoadedKernel> compile(const Request& request, const Group& group,
-                                                       std::span<const std::uint64_t> facts) const;
-  const Entry& publish(Key key, const Group& group, std::shared_ptr<const runtime::LoadedKernel> kernel);
+  static ir::Function specialized(const Request& request, const Group& group, std::span<const std::uint64_t> facts);
+  const Entry& obtain(const Request& request);
+  const Entry& obtain_checked(const Request& request, Group& group);
+  const Entry* settle(Key key);
+  void note_variant(const Request& request, Group& group, Key facts);
+  const Entry& publish(Key key, std::shared_ptr<const Requirements> requirements,
+                       std::shared_ptr<const runtime::LoadedKernel> kernel);
+  void drop_oldest();
+  void free_retired();
 
   mutable std::atomic<const Entry*> last_{nullptr};  // the last hit
-  std::atomic<const Entry*> newest_{nullptr};        // a list that only grows at its head
+  std::atomic<const Entry*> newest_{nullptr};        // a list: grows at its head, is cut at its tail
   mutable std::mutex mutex_;                         // guards what follows; taken on misses only
-  std::vector<std::unique_ptr<Group>> groups_;
-  std::vector<std::unique_ptr<Entry>> entries_;
+  std::deque<std::unique_ptr<Group>> groups_;        // the oldest first
+  std::deque<std::unique_ptr<Entry>> entries_;       // the oldest first
+  std::vector<Pending> pending_;
+  std::vector<std::unique_ptr<Entry>> retired_;  // not in the list any more, but another thread may be launching them
   int compiled_ = 0;
 };
 

@@ -4,8 +4,12 @@
 
 #include <dlfcn.h>
 
+#include <condition_variable>
 #include <filesystem>
+#include <mutex>
+#include <new>
 
+#include "tileweave/cache/fork.h"
 #include "tileweave/jit/base/error.h"
 #include "tileweave/jit/jit_entry.h"
 #include "tileweave_codegen_id.h"
@@ -43,9 +47,56 @@ Library open_library() {
 }
 
 const Library& library() {
-  static const Library opened = open_library();
+  static const Library& opened = *new Library(open_library());  // never destroyed: threads may compile at exit
   return opened;
 }
+
+// LLVM's locks must not be held by a thread that a forked child does not have: a fork waits for the compiles that run,
+// and new ones wait for the fork.
+class CompileGate final : cache::ForkAware {
+ public:
+  static CompileGate& instance() {
+    static CompileGate& gate = *new CompileGate;
+    return gate;
+  }
+  void enter() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !forking_; });
+    ++inside_;
+  }
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    --inside_;
+    changed_.notify_all();
+  }
+
+ private:
+  CompileGate() { cache::watch_forks(*this, cache::ForkOrder::running_code); }
+  void before_fork() override {
+    std::unique_lock lock(mutex_);
+    forking_ = true;
+    changed_.wait(lock, [this] { return inside_ == 0; });
+    lock.release();
+  }
+  void after_fork(bool is_child) override {
+    if (is_child) ::new (&changed_) std::condition_variable;  // its waiters are not here
+    forking_ = false;
+    mutex_.unlock();
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int inside_ = 0;
+  bool forking_ = false;
+};
+
+struct InsideGate {
+  InsideGate() { CompileGate::instance().enter(); }
+  ~InsideGate() { CompileGate::instance().leave(); }
+  InsideGate(const InsideGate&) = delete;
+  InsideGate& operator=(const InsideGate&) = delete;
+};
 
 struct Conversation {
   std::vector<std::byte> reply;
@@ -70,8 +121,14 @@ void pass_on(void* user, const char* stage, std::size_t stage_bytes, const char*
 }  // namespace
 
 const char* codegen_id() { return TILEWEAVE_CODEGEN_ID; }
+const char* llvm_version() { return TILEWEAVE_LLVM_VERSION; }
+std::string why_no_compiler() {
+  const InsideGate inside;
+  return library().problem;
+}
 
 Binary compile_in_library(const ir::Function& recorded, const std::string& target, const StageObserver& observe) {
+  const InsideGate inside;  // opening the library is nothing that a fork may cut in half, either
   const Library& lib = library();
   if (!lib.entry)
     throw_compile_error(

@@ -16,5 +16,8 @@ Binary compile_in_library(const ir::Function& recorded, const std::string& targe
 
 // The id of the code generator that this library was built with; part of every key.
 const char* codegen_id();
+// The LLVM that it uses, and whether libtileweave_jit can be opened here (an empty text: it can).
+const char* llvm_version();
+std::string why_no_compiler();
 
 }  // namespace tileweave::jit

@@ -13,8 +13,12 @@ void add_compile(CLI::App& app, int& status);
 void add_doctor(CLI::App& app, int& status);
 // tileweave reference: the op pages and the table of environment variables, as Markdown.
 void add_reference(CLI::App& app, int& status);
-// tileweave cache stat|ls|inspect|verify|gc|clear.
+// tileweave cache stat|ls|inspect|explain|verify|gc|clear|pack|unpack|diff.
 void add_cache(CLI::App& app, int& status);
+// tileweave record -o FILE -- PROGRAM ..., tileweave merge FILES -o FILE: manifests.
+void add_manifest(CLI::App& app, int& status);
+// tileweave warmup FILE --target LIST -o PACK: a manifest to a pack, on any machine.
+void add_warmup(CLI::App& app, int& status);
 
 // tileweave fuse FILE -o HEADER | --list: the decorator; its arguments are read by the program that it starts.
 void add_fuse(CLI::App& app);

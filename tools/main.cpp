@@ -19,6 +19,8 @@ int main(int argc, char** argv) {
   tileweave::tools::add_reference(app, status);
   tileweave::tools::add_cache(app, status);
   tileweave::tools::add_fuse(app);
+  tileweave::tools::add_manifest(app, status);
+  tileweave::tools::add_warmup(app, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -9,8 +9,8 @@ namespace tileweave {
 namespace {
 // The same text at one address for ever: a Place does not own its file's name.
 const char* keep(std::string text) {
-  static std::mutex mutex;
-  static std::set<std::string> kept;
+  static std::mutex& mutex = *new std::mutex;  // both live for ever: threads may compile at exit
+  static auto& kept = *new std::set<std::string>;
   const std::lock_guard lock(mutex);
   return kept.insert(std::move(text)).first->c_str();
 }

@@ -187,12 +187,4 @@ std::string env_value(const Env& e, std::string_view wanted) {
   return {};
 }
 
-std::string Env::key_text() const {
-  std::string out;
-  for (const EnvRow& row : rows) {
-    if (row.in_key) out += std::string(row.name) + "=" + env_value(*this, row.name) + ";";
-  }
-  return out;
-}
-
 }  // namespace tileweave

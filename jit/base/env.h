@@ -15,13 +15,13 @@ enum class AssemblerChoice : std::uint8_t { automatic, ptxas, nvptxcompiler, nvj
 enum class DebugLevel : std::uint8_t { none, lines, full };
 enum class CacheMode : std::uint8_t { rw, ro, off };
 enum class JitMode : std::uint8_t { allow, forbid };
+// What a launch does while its kernel is still being compiled: wait for it, run the kernel's generic variant, or run it
+// on the CPU.
+enum class Meanwhile : std::uint8_t { wait, generic, cpu };
 
 struct Env {
 #define TILEWEAVE_ENV(field, name, type, default_value, accepts, key, scope, text) type field = default_value;
 #include "tileweave/jit/base/env.def"
-
-  // The knobs that code generation may see, as "NAME=value;" in the order of the table: a field of the cache key.
-  std::string key_text() const;
 };
 
 // The process's settings: read at the first call, the same object ever after.

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <spawn.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tileweave/jit/base/assembler.h"
 #include "tileweave/jit/base/error.h"
 #include "tileweave/jit/codegen/assemble_nvjitlink.h"
 
@@ -23,19 +23,15 @@ extern char** environ;
 namespace tileweave::codegen {
 namespace {
 
-bool is_program(const std::string& path) {
-  struct stat s{};
-  return stat(path.c_str(), &s) == 0 && S_ISREG(s.st_mode) && access(path.c_str(), X_OK) == 0;
-}
-
 // A file of the user's own that goes away with the object.
 class TemporaryFile {
  public:
   explicit TemporaryFile(std::string_view what) {
-    path_ = "/tmp/tileweave-" + std::string(what) + "-XXXXXX";
+    path_ = (env().tmpdir.empty() ? "/tmp" : env().tmpdir) + "/tileweave-" + std::string(what) + "-XXXXXX";
     fd_ = mkostemp(path_.data(), O_CLOEXEC);  // mode 0600
     if (fd_ < 0) {
-      throw_compile_error({}, "cannot create a temporary file " + path_ + ": " + std::strerror(errno));
+      throw_compile_error({}, "cannot create a temporary file " + path_ + ": " + std::strerror(errno),
+                          "set TMPDIR to a directory that can be written");
     }
   }
   ~TemporaryFile() {
@@ -152,21 +148,6 @@ Assembled by_nvjitlink(const NvJitLink& library, const std::string& ptx, const s
 }
 
 }  // namespace
-
-std::string find_ptxas() {
-  std::string_view rest = env().path;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find(':'), rest.size());
-    const std::string folder(rest.substr(0, end));
-    rest.remove_prefix(end == rest.size() ? end : end + 1);
-    // Relative folders would make the code depend on where the program was started.
-    if (folder.starts_with('/') && is_program(folder + "/ptxas")) return folder + "/ptxas";
-  }
-  for (const std::string& root : {env().cuda_home, std::string("/usr/local/cuda")}) {
-    if (!root.empty() && is_program(root + "/bin/ptxas")) return root + "/bin/ptxas";
-  }
-  return "";
-}
 
 Assembled assemble(const std::string& ptx, const std::string& target, const std::string& kernel,
                    AssemblerChoice choice) {

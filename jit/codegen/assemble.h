@@ -22,7 +22,4 @@ struct Assembled {
 Assembled assemble(const std::string& ptx, const std::string& target, const std::string& kernel,
                    AssemblerChoice choice);
 
-// The ptxas that would be taken; empty where there is none.
-std::string find_ptxas();
-
 }  // namespace tileweave::codegen

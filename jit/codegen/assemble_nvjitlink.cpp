@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 
+#include "tileweave/jit/base/assembler.h"
 #include "tileweave/jit/base/error.h"
 
 namespace tileweave::codegen {
@@ -20,10 +21,7 @@ bool find(void* library, const char* name, F& f) {
 }  // namespace
 
 NvJitLink::NvJitLink() {
-  void* library = nullptr;
-  for (const char* name : {"libnvJitLink.so.13", "libnvJitLink.so.12", "/usr/local/cuda/lib64/libnvJitLink.so"}) {
-    if (library == nullptr) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  }
+  void* const library = nvjitlink_library();
   if (library == nullptr) return;
   const bool all =
       find(library, "nvJitLinkDestroy", destroy_) && find(library, "nvJitLinkAddData", add_data_) &&

@@ -102,14 +102,14 @@ std::int64_t Attrs::get_int(AttrKey k, std::int64_t otherwise) const {
 }
 
 const std::string& Attrs::get_text(AttrKey k) const {
-  static const std::string none;
+  static const std::string& none = *new std::string;  // never destroyed, like all below: threads may compile at exit
   const AttrValue* v = find(k);
   const auto* s = v != nullptr ? std::get_if<std::string>(v) : nullptr;
   return s != nullptr ? *s : none;
 }
 
 const std::vector<std::int64_t>& Attrs::get_list(AttrKey k) const {
-  static const std::vector<std::int64_t> none;
+  static const auto& none = *new std::vector<std::int64_t>;
   const AttrValue* v = find(k);
   const auto* l = v != nullptr ? std::get_if<std::vector<std::int64_t>>(v) : nullptr;
   return l != nullptr ? *l : none;
@@ -144,8 +144,8 @@ Function Function::clone() const {
 }
 
 const char* intern_path(std::string_view path) {
-  static std::mutex mutex;
-  static std::set<std::string, std::less<>> paths;
+  static std::mutex& mutex = *new std::mutex;
+  static auto& paths = *new std::set<std::string, std::less<>>;
   const std::lock_guard lock(mutex);
   const auto at = paths.find(path);
   return at != paths.end() ? at->c_str() : paths.emplace(path).first->c_str();

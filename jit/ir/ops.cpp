@@ -32,11 +32,11 @@ constexpr std::array<OpInfo, op_count> table = make_table();
 const OpInfo& op_info(OpId id) { return table[static_cast<std::size_t>(id)]; }
 
 std::optional<OpId> op_from_name(std::string_view name) {
-  static const std::unordered_map<std::string_view, OpId> names = [] {
+  static const auto& names = *new std::unordered_map<std::string_view, OpId>([] {
     std::unordered_map<std::string_view, OpId> m;
     for (int i = 0; i < op_count; ++i) m.emplace(table[static_cast<std::size_t>(i)].name, static_cast<OpId>(i));
     return m;
-  }();
+  }());
   const auto at = names.find(name);
   return at == names.end() ? std::nullopt : std::optional(at->second);
 }

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string_view>
-#include <vector>
 #ifdef __x86_64__
 #include <cpuid.h>
 #endif
@@ -149,7 +147,7 @@ std::string brand() {
   return text.empty() ? "x86-64 CPU" : text;
 }
 
-bool has_all(const std::vector<std::string_view>& seen, std::string_view names) {
+bool has_all(std::span<const std::string_view> seen, std::string_view names) {
   while (!names.empty()) {
     const std::size_t end = std::min(names.find(' '), names.size());
     if (std::find(seen.begin(), seen.end(), names.substr(0, end)) == seen.end()) return false;
@@ -159,31 +157,44 @@ bool has_all(const std::vector<std::string_view>& seen, std::string_view names) 
 }
 
 CpuTarget detect() {
-  const State state = saved_state();
-  std::vector<std::string_view> seen;
-  for (const Feature& f : features) {
-    if (f.state <= state && (cpuid(f.leaf, f.subleaf, f.reg) >> f.bit & 1) != 0) seen.push_back(f.name);
-  }
-  const std::string v = vendor();
-  const auto fits = [&](const Cpu& c) {
-    return (*c.vendor == '\0' || v == c.vendor) && (c.family == 0 || c.family == family()) &&
-           std::all_of(c.needs.begin(), c.needs.end(), [&](std::string_view n) { return has_all(seen, n); });
-  };
-  CpuTarget t;
-  t.text = std::string("x86-64:") + std::find_if(cpus().begin(), cpus().end(), fits)->name;
-  for (const std::string_view f : seen) t.text += "+" + std::string(f);
+  CpuTarget t = cpu_target_of(host_cpu_features(), vendor(), family());
   t.brand = brand();
-  t.vector_bits = has_all(seen, "avx512f") ? 512 : has_all(seen, "avx") ? 256 : 128;
   return t;
 }
 
 #else
 
-CpuTarget detect() { return {"aarch64:generic", "AArch64 CPU", 128}; }
+CpuTarget detect() { return {"aarch64:generic", "AArch64 CPU", 128, {"aarch64:generic"}}; }
 
 #endif
 
 }  // namespace
+
+#ifdef __x86_64__
+std::vector<std::string_view> host_cpu_features() {
+  const State state = saved_state();
+  std::vector<std::string_view> seen;
+  for (const Feature& f : features) {
+    if (f.state <= state && (cpuid(f.leaf, f.subleaf, f.reg) >> f.bit & 1) != 0) seen.push_back(f.name);
+  }
+  return seen;
+}
+
+CpuTarget cpu_target_of(std::span<const std::string_view> seen, std::string_view vendor, unsigned family) {
+  const auto fits = [&](const Cpu& c) {
+    return (*c.vendor == '\0' || vendor == c.vendor) && (c.family == 0 || c.family == family) &&
+           std::all_of(c.needs.begin(), c.needs.end(), [&](std::string_view n) { return has_all(seen, n); });
+  };
+  CpuTarget t;
+  t.text = std::string("x86-64:") + std::find_if(cpus().begin(), cpus().end(), fits)->name;
+  for (const std::string_view f : seen) t.text += "+" + std::string(f);
+  t.vector_bits = has_all(seen, "avx512f") ? 512 : has_all(seen, "avx") ? 256 : 128;
+  for (const Cpu& c : cpus()) {
+    if (*c.vendor == '\0' && fits(c)) t.levels.emplace_back(c.name);
+  }
+  return t;
+}
+#endif
 
 const CpuTarget& host_cpu_target() {
   static const CpuTarget& target = *new CpuTarget(detect());

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tileweave/jit/base/assembler.h"
 #include "tileweave/jit/base/error.h"
 #include "tileweave/jit/codegen/assemble.h"
 #include "tileweave/jit/codegen/codegen.h"

@@ -14,6 +14,7 @@
 #include "tests/property/gpu_kernels.h"
 #include "tests/property/simt_executor.h"
 #include "tests/property/sweep.h"
+#include "tileweave/jit/base/assembler.h"
 #include "tileweave/jit/base/error.h"
 #include "tileweave/jit/codegen/assemble.h"
 #include "tileweave/jit/codegen/codegen.h"
@@ -87,7 +88,7 @@ std::vector<std::string> assemble_all(const std::vector<SweepCase>& cases, std::
 }
 
 bool can_assemble() {
-  if (!codegen::find_ptxas().empty()) return true;
+  if (!find_ptxas().empty()) return true;
   std::puts("SKIP(ptxas): there is no ptxas in PATH, CUDA_HOME or /usr/local/cuda");
   return false;
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <new>
 #include <string>
+#include <thread>
 
 #include "reference.h"
 
@@ -107,4 +108,30 @@ TEST_CASE("a launch of a known variant allocates nothing and is counted") {
     CHECK(tw::launch_count() == launches + 100);
   }
   CHECK(doubles(y)[3] == 9);
+}
+
+TEST_CASE("a kernel of very many constants keeps the latest loaded; threads that launch meanwhile are right") {
+  const auto k = tw::kernel("many", [](tw::View<const float, 1> x, tw::View<float, 1> y, tw::Const<int> n) {
+    tw::store(y, {0}, tw::load(x, {0}, {4}) + tw::full<float>(static_cast<float>(n), 4));
+  });
+  const bool is_slow = device().kind() == tw::DeviceKind::cuda;  // compiling for a GPU takes longer
+  const int constants = is_slow ? 300 : 700;
+  std::atomic<int> wrong{0};
+  std::atomic<bool> stop{false};
+  const auto run = [&](int n) {
+    const auto x = tensor<float>({4}, counting(4)), y = tw::Tensor<float>::zeros(device(), {4});
+    k.launch(device().stream(), {1}, x, y, n);
+    auto expected = doubles(x);
+    for (double& v : expected) v += n;
+    wrong += doubles(y) != expected;
+  };
+  // Old constants that go out and come back while another thread makes new ones.
+  std::thread old([&] {
+    for (int i = 0; !stop; ++i) run(i % 5);
+  });
+  for (int n = 0; n < constants; ++n) run(n);
+  stop = true;
+  old.join();
+  CHECK(wrong == 0);
+  CHECK(k.variant_count() >= constants);
 }

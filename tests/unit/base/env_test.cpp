@@ -121,26 +121,6 @@ TEST_CASE("with another user's rights, paths are ignored") {
   CHECK(r.env.cache == CacheMode::off);
 }
 
-TEST_CASE("the key holds the knobs that code generation sees, and no other") {
-  const std::string plain = Env().key_text();
-  Env e;
-  e.debug = DebugLevel::lines;
-  CHECK(e.key_text() != plain);
-  e = {};
-  e.check = true;
-  CHECK(e.key_text() != plain);
-  e = {};
-  e.assembler = AssemblerChoice::driver;
-  CHECK(e.key_text() != plain);
-  e = {};
-  e.device = "cuda";
-  e.cache_dir = "/a";
-  e.dump = "/b";
-  e.home = "/c";
-  e.lock_timeout_s = 1;
-  CHECK(e.key_text() == plain);
-}
-
 TEST_CASE("the table is sound: names unique, every row has a text") {
   std::set<std::string_view> names;
   for (const EnvRow& row : env_rows()) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tileweave/jit/base/assembler.h"
 #include "tileweave/jit/base/error.h"
 #include "tileweave/jit/codegen/assemble.h"
 #include "tileweave/jit/codegen/codegen.h"
@@ -227,7 +228,7 @@ TEST_CASE("with debug the PTX names the user's file and lines, without it neithe
   CHECK(count(ptx, R"(\.file\s+\d+ "user\.cpp")") == 1);
   CHECK(count(ptx, R"(\.file\s+\d+ "other\.cpp")") == 1);
   CHECK(count(ptx, R"(\.loc\s+\d+ 4[1-9])") > 2);
-  if (!codegen::find_ptxas().empty()) {
+  if (!find_ptxas().empty()) {
     CHECK(codegen::assemble(ptx, "sm_80", "lines", AssemblerChoice::ptxas).code.size() > 0);
   }
 }
@@ -240,7 +241,7 @@ TEST_CASE("the same function gives the same text") {
 }
 
 TEST_CASE("ptxas takes every kernel, for the oldest and the newest target, without spills") {
-  if (codegen::find_ptxas().empty()) {
+  if (find_ptxas().empty()) {
     std::cout << "SKIP(ptxas): PTX of the GPU lowering is not assembled\n";
     return;
   }

@@ -1,0 +1,32 @@
+// Opens a library with a kernel in it, runs it, closes it, several times; and once more at exit. See plugin.cpp.
+// Usage: plugin_host LIBRARY
+#include <dlfcn.h>
+
+#include <cstdio>
+
+namespace {
+const char* path = nullptr;
+
+int run_once() {
+  void* const library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return std::puts(::dlerror()), 1;
+  const auto run = reinterpret_cast<int (*)()>(::dlsym(library, "run_plugin"));
+  const int status = run == nullptr ? 1 : run();
+  return ::dlclose(library) == 0 ? status : 1;
+}
+
+struct AtExit {
+  ~AtExit() {
+    if (path != nullptr && run_once() != 0) std::puts("wrong at exit");
+  }
+} at_exit;
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 2) return 2;
+  path = arguments[1];
+  for (int i = 0; i < 5; ++i) {
+    if (run_once() != 0) return 1;
+  }
+  return 7;
+}
