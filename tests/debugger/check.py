@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Drives gdb through samples/09_debugging: it stops at the lines of the kernel, steps, and prints tiles by their names.
+"""Drives gdb through samples/10_debugging: it stops at the lines of the kernel, steps, and prints tiles by their names.
 
 Usage: check.py PROGRAM SOURCE. Prints what failed with gdb's log; says so and passes where gdb cannot run.
 """

@@ -13,7 +13,7 @@ a = rig.arguments()
 r = rig.Rig(a)
 text = (a.source / "docs/deployment.md").read_text()
 blocks = re.findall(r"```(\w+)\n(.*?)```", text, re.S)
-sample = a.build / "samples/09_deployment"
+sample = a.build / "samples/11_deployment"
 
 # --- an installed copy, used from a directory of its own
 prefix = r.dir / "prefix"
@@ -87,7 +87,7 @@ else:
 # --- CMake: kernels warmed at build time
 project = r.dir / "project"
 project.mkdir()
-shutil.copy(a.source / "samples/09_deployment.cpp", project / "main.cpp")
+shutil.copy(a.source / "samples/11_deployment.cpp", project / "main.cpp")
 cmake = next(b for k, b in blocks if k == "cmake")
 (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(app LANGUAGES CXX)\n" + cmake)
 plain = r.env()

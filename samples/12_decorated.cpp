@@ -1,4 +1,4 @@
-// Lesson 10: a plain C++ function as a fusion group. TILEWEAVE_FUSION_GROUP marks it; CMake's tileweave_fusion_groups
+// Lesson 12: a plain C++ function as a fusion group. TILEWEAVE_FUSION_GROUP marks it; CMake's tileweave_fusion_groups
 // makes tw::fused::shrink of it, and it stays a function.
 #include <tileweave/tileweave.h>
 
@@ -14,7 +14,7 @@ TILEWEAVE_FUSION_GROUP float shrink(float x, float width) {
   return y;
 }
 
-#include "10_decorated.fusion.h"  // written by the build
+#include "12_decorated.fusion.h"  // written by the build
 
 int main() {
   const tw::Device device = tw::Device::best();
@@ -32,6 +32,6 @@ int main() {
         std::fmax(worst_slope, std::fabs(hs[i] - (shrink(hx[i] + h, 0.5f) - shrink(hx[i] - h, 0.5f)) / (2 * h)));
     worst = std::fmax(worst, std::fabs(hv[i] - tw::fused::shrink(hx[i], 0.5f)));  // the group on a host scalar
   }
-  std::printf("10_decorated: max error %.1e, of the gradient %.1e on %s\n", worst, worst_slope, device.name().c_str());
+  std::printf("12_decorated: max error %.1e, of the gradient %.1e on %s\n", worst, worst_slope, device.name().c_str());
   return worst < 1e-5 && worst_slope < 2e-3 ? 0 : 1;
 }

@@ -1,6 +1,6 @@
-// Lesson 9: debugging a kernel. Prints and assertions work on every device; on the CPU gdb stops at your own lines:
-//   TILEWEAVE_DEVICE=cpu TILEWEAVE_DEBUG=full gdb --args ./09_debugging
-//   (gdb) break running_mean    the kernel's name; or a line: break 09_debugging.cpp:22
+// Lesson 10: debugging a kernel. Prints and assertions work on every device; on the CPU gdb stops at your own lines:
+//   TILEWEAVE_DEVICE=cpu TILEWEAVE_DEBUG=full gdb --args ./10_debugging
+//   (gdb) break running_mean    the kernel's name; or a line: break 10_debugging.cpp:22
 //   (gdb) run
 //   (gdb) next                  line by line
 //   (gdb) print row             row = {0, 1, 2, ...}: the tile, under your name for it

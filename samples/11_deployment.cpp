@@ -1,4 +1,4 @@
-// Lesson 9: deployment. What a program used can be recorded, compiled for any machine beforehand, and shipped; the
+// Lesson 11: deployment. What a program used can be recorded, compiled for any machine beforehand, and shipped; the
 // counters prove that nothing was compiled. Given a manifest, it also warms the cache while it runs.
 #include <tileweave/tileweave.h>
 
@@ -43,6 +43,6 @@ int main(int count, char** arguments) {
   if (!is_right(y)) return std::puts("normalize is wrong"), 1;
 
   const tw::CacheCounters c = tw::cache_counters();
-  std::printf("09_deployment: right on %s; %llu kernels compiled\n", device.name().c_str(),
+  std::printf("11_deployment: right on %s; %llu kernels compiled\n", device.name().c_str(),
               static_cast<unsigned long long>(c.compiled));
 }
