@@ -397,7 +397,7 @@ void Statements::variable(const VarDecl* v) {
     out_->line_at(v->getLocation(),
                   mutable_variable
                       ? (in_for_init_ ? "Counter<" : "Local<") + elem.name + "> " + names[i] + "(" + value.text + ");"
-                      : "const Let<" + elem.name + "> " + names[i] + " = " + value.text + ";");
+                      : "[[maybe_unused]] const Let<" + elem.name + "> " + names[i] + " = " + value.text + ";");
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/property/simt_executor.h"
+#include "tileweave/jit/base/assembler.h"
 #include "tileweave/jit/base/binary.h"
 #include "tileweave/jit/base/channel.h"
 #include "tileweave/jit/base/error.h"
@@ -19,7 +20,7 @@ using namespace tileweave::ir;
 
 namespace {
 
-bool has_ptxas() { return !codegen::find_ptxas().empty(); }
+bool has_ptxas() { return !find_ptxas().empty(); }
 
 // One kernel with every atomic that `t` takes, over `lanes` lanes.
 Function atomics(Dtype t, std::int64_t lanes, const std::string& order, const std::string& scope) {

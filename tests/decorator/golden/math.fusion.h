@@ -11,8 +11,8 @@ struct mixed_body {
   using type = double(float, std::uint8_t, bool);
 #line 10 "math.cpp"
   static void trace(Value<float> x, Value<std::uint8_t> code, Value<bool> flag) {
-    const Let<float> a = cpp::clamp(op::abs(x), 0.0f, 10.0f);
-    const Let<unsigned> bits = bit_cast<unsigned>(a) >> to<unsigned>(to<int>(code) & 3);
+    [[maybe_unused]] const Let<float> a = cpp::clamp(op::abs(x), 0.0f, 10.0f);
+    [[maybe_unused]] const Let<unsigned> bits = bit_cast<unsigned>(a) >> to<unsigned>(to<int>(code) & 3);
     Local<double> r(op::pow(to<double>(a), 1.5) + 3.1415926535897931 /* pi */ * to<double>(to<int>(code)));
     if_(flag, [&] {
 #line 14

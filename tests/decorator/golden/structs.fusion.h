@@ -27,9 +27,9 @@ struct norm_of_square_body {
   static void trace(Value<float> z_re, Value<float> z_im) {
     const auto multiply_result = call<multiply_body>(z_re, z_im, z_re, z_im);
 #line 16
-    const Let<float> s_re = std::get<0>(multiply_result);
+    [[maybe_unused]] const Let<float> s_re = std::get<0>(multiply_result);
 #line 16
-    const Let<float> s_im = std::get<1>(multiply_result);
+    [[maybe_unused]] const Let<float> s_im = std::get<1>(multiply_result);
     return_(s_re * s_re + s_im * s_im);
   }
 };

@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "tileweave/jit/base/meaning/functions.h"
 
@@ -423,20 +424,22 @@ void check_vocabulary() {
   for (int i = 0; i < 400; ++i) {
     const F x = random_value<F>(random, i), y = random_value<F>(random, i);
     std::string different;
-#define ONE(name) \
-  if (!same(meaning::name(x), meaning::name(checked(x)))) different += " " #name;
-#define TWO(name) \
-  if (!same(meaning::name(x, y), meaning::name(checked(x), checked(y)))) different += " " #name;
+#define ONE(name)                                                                 \
+  if (!same(meaning::name(x), meaning::name(checked(x)))) different += " " #name; \
+  if (std::exchange(broken_rules, 0) != 0) different += " " #name " (outside the vocabulary)";
+#define TWO(name)                                                                                \
+  if (!same(meaning::name(x, y), meaning::name(checked(x), checked(y)))) different += " " #name; \
+  if (std::exchange(broken_rules, 0) != 0) different += " " #name " (outside the vocabulary)";
     TILEWEAVE_MEANINGS(ONE, TWO)
     ONE(rsqrt)
     ONE(relu)
+    ONE(mish)
 #undef ONE
 #undef TWO
     CAPTURE(x);
     CAPTURE(y);
     REQUIRE(different == "");
   }
-  CHECK(broken_rules == 0);
 }
 TEST_CASE("the functions use the documented primitives alone, with one type each, and give the host's bits") {
   check_vocabulary<float>();
