@@ -248,9 +248,9 @@ text += f"""}}  // namespace random_{seed}
 #include "{out.rsplit('/', 1)[-1].removesuffix('.cpp')}.fusion.h"
 #include "random_table.h"
 
-const Random random_{seed}_functions[] = {{
+extern const Random random_{seed}_functions[] = {{
 """
 for name, signature in functions:
     text += f"    RANDOM({seed}, {name}, {signature}),\n"
-text += f"}};\nconst int random_{seed}_count = {count};\n"
+text += f"}};\nextern const int random_{seed}_count = {count};\n"
 open(out, "w").write(text)
