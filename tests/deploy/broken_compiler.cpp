@@ -3,7 +3,7 @@
 //   crash  segmentation fault     hang    never returns     hungry   takes memory until there is none
 //   abort  as LLVM does on a fatal error, with a line on stderr      quit   ends the process quietly
 //   steps  hang after having started a child that never ends
-// With BROKEN_COMPILER_SLOW every compile for a GPU takes three seconds more.
+// With BROKEN_COMPILER_SLOW every compile for a GPU takes ten seconds more.
 #include <dlfcn.h>
 #include <signal.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ void misbehave(std::string_view text) {
 int tileweave_jit_compile(const char* codegen_id, const char* text, std::size_t text_bytes, const char* target,
                           tileweave_jit_sink sink, tileweave_jit_observer observer, void* user) {
   misbehave({text, text_bytes});
-  if (std::getenv("BROKEN_COMPILER_SLOW") != nullptr && std::string_view(target).starts_with("sm_")) ::sleep(3);
+  if (std::getenv("BROKEN_COMPILER_SLOW") != nullptr && std::string_view(target).starts_with("sm_")) ::sleep(10);
   static void* const real = ::dlopen(std::getenv("BROKEN_COMPILER_REAL"), RTLD_NOW | RTLD_LOCAL);
   if (real == nullptr) std::abort();
   const auto compile = reinterpret_cast<decltype(&tileweave_jit_compile)>(::dlsym(real, "tileweave_jit_compile"));

@@ -76,7 +76,7 @@ if os.geteuid() == 0 and shutil.which("setpriv"):
         d.chmod(0o755)
     r.check(not list(image.rglob("libtileweave_jit*")), "there is no compiler in the image")
     setpriv = shutil.which("setpriv")
-    done = subprocess.run(["chroot", "--userspec=41004:41004", image, *command], env=settings | {"TILEWEAVE_DEVICE": "cpu"},
+    done = subprocess.run(["/usr/sbin/chroot", "--userspec=41004:41004", image, *command], env=settings | {"TILEWEAVE_DEVICE": "cpu"},
                           capture_output=True, text=True)
     print(done.stdout, done.stderr)
     r.equal((done.returncode, done.stderr), (0, ""), "the image runs")

@@ -5,6 +5,7 @@
 // (that function always returns that result), SHIM_BUSY (a stream with a launch is not idle until it is waited for).
 // The test reads counters and the last launch through shim_* functions found with dlsym. Built with SHIM_OLD it lacks
 // functions, as an old driver does.
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -85,7 +86,20 @@ State& state() {
   return s;
 }
 
-thread_local std::vector<Context*> current;
+// The thread's stack of contexts. Without a destructor: kernels of static life are unloaded after the main thread's
+// thread_local objects are gone.
+class ContextStack {
+ public:
+  bool empty() const { return size_ == 0; }
+  Context* back() const { return entries_[size_ - 1]; }
+  void push_back(Context* c) { entries_.at(size_++) = c; }
+  void pop_back() { --size_; }
+
+ private:
+  std::array<Context*, 64> entries_{};
+  std::size_t size_ = 0;
+};
+thread_local ContextStack current;
 thread_local int capture_mode = 0;  // 0 global, 2 relaxed
 
 // Counts a call; what it must return, if an error was asked for.

@@ -109,7 +109,7 @@ V gelu(const V& x) {
   const V slope = polynomial(v, -0x1.0ceed6p+1, 0x1.61159ep+1, -0x1.2d9e8p+1, 0x1.03e436p+0, 0x1.813a4ap-3,
                              -0x1.a4bb06p-2, 0x1.14da76p-6, 0x1.61e692p-3, -0x1.130c48p-4);
   const V q = P::fma(v, slope, c(0x1.183b1p+0)), q_lost = P::fma(v, slope, c(0x1.183b1p+0) - q);
-  const V m = P::select(a < c(0.7), P::fma(-a, u, a), (u + u) + (u + u));
+  const V m = P::select(a < c(0x1.666666p-1), P::fma(-a, u, a), (u + u) + (u + u));
   const V f = m * q, f_lost = P::fma(m, q_lost, P::fma(m, q, -f));
   // exp(-a^2/2) = 2^n exp(-r/2), 2^32 in the power to keep it normal.
   const V shifted = P::fma(s, c(-0.5 * log2_e), c(magic + bias + 32));
