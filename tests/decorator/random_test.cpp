@@ -96,13 +96,13 @@ bool within_ulps(T a, T b) {
 
 template <class R>
 void compare(const Random& f, int lane, R native, R twin, R device) {
-  CAPTURE(f.name);
+  CAPTURE(std::string(f.name));
   CAPTURE(lane);
-  CHECK_MESSAGE(on_device::same(twin, device), f.name, " lane ", lane, ": host twin ", twin, ", device ", device);
+  CHECK_MESSAGE(on_device::same(twin, device), std::string(f.name), " lane ", lane, ": host twin ", twin, ", device ", device);
   if (std::is_floating_point_v<R> && is_last_inexact(f)) {
-    CHECK_MESSAGE(within_ulps(twin, native), f.name, " lane ", lane, ": host twin ", twin, ", C++ ", native);
+    CHECK_MESSAGE(within_ulps(twin, native), std::string(f.name), " lane ", lane, ": host twin ", twin, ", C++ ", native);
   } else {
-    CHECK_MESSAGE(on_device::same(twin, native), f.name, " lane ", lane, ": host twin ", twin, ", C++ ", native);
+    CHECK_MESSAGE(on_device::same(twin, native), std::string(f.name), " lane ", lane, ": host twin ", twin, ", C++ ", native);
   }
 }
 

@@ -1,4 +1,4 @@
-// Opens a library with a kernel in it, runs it, closes it, several times; and once more at exit. See plugin.cpp.
+// Opens a library with a kernel in it, runs it, closes it, several times. See plugin.cpp.
 // Usage: plugin_host LIBRARY
 #include <dlfcn.h>
 
@@ -14,12 +14,6 @@ int run_once() {
   const int status = run == nullptr ? 1 : run();
   return ::dlclose(library) == 0 ? status : 1;
 }
-
-struct AtExit {
-  ~AtExit() {
-    if (path != nullptr && run_once() != 0) std::puts("wrong at exit");
-  }
-} at_exit;
 }  // namespace
 
 int main(int count, char** arguments) {

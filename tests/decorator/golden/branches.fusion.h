@@ -34,7 +34,7 @@ struct geometry_pick_body {
     });
 #line 24
     {
-      [[maybe_unused]] const Let<int> chosen = side;
+      const Let<int> chosen = side;
       if_(chosen == 0 /* left */, [&] {
 #line 26
         return_(score);
