@@ -22,7 +22,7 @@
 #include "tileweave/jit/runtime/tensor.h"
 
 #ifndef TILEWEAVE_BINARY_DIR
-#define TILEWEAVE_BINARY_DIR "/tmp/tw/runtime"
+#define TILEWEAVE_BINARY_DIR "."
 #endif
 
 namespace tileweave::runtime {
