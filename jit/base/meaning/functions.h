@@ -47,8 +47,8 @@ TILEWEAVE_MEANINGS(TILEWEAVE_MEANING_1, TILEWEAVE_MEANING_2)
 #undef TILEWEAVE_MEANING_1
 #undef TILEWEAVE_MEANING_2
 
-// x tanh(softplus(x)), Misra 2019. With n = e^x (e^x + 2) the tanh is n / (n + 2), exactly; far below zero the function is
-// silu to the last bit, and there e^x would be a denormal.
+// x tanh(softplus(x)), Misra 2019. With n = e^x (e^x + 2) the tanh is n / (n + 2), exactly; far below zero the function
+// is silu to the last bit, and there e^x would be a denormal.
 template <class V>
 V mish(const V& x) {
   using P = Prim<V>;
