@@ -12,18 +12,6 @@ namespace tw = tileweave;
 using View = tw::View<const float, 2>;
 using Out = tw::View<float, 2>;
 
-namespace {
-
-// Launches a kernel over two 8 x 8 matrices; gives what it throws while it records.
-template <class K>
-std::string recorded(const K& kernel) {
-  static const tw::Device device = tw::Device::interpret();
-  static const auto x = tw::Tensor<float>::zeros(device, {8, 8}), y = tw::Tensor<float>::zeros(device, {8, 8});
-  return message_of<tw::RecordError>([&] { kernel.launch(device.stream(), {1}, x, y); });
-}
-
-}  // namespace
-
 TEST_CASE("shapes that do not broadcast name both, at the consuming statement") {
   const auto k = tw::kernel("shapes", [](View x, Out y) {
     auto a = tw::load(x, {0, 0}, {4, 8});
