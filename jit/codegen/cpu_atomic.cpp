@@ -3,6 +3,7 @@
 #include <array>
 
 #include "tileweave/jit/codegen/cpu_context.h"
+#include "tileweave/jit/codegen/cpu_whole.h"
 
 namespace tileweave::codegen::cpu {
 
@@ -28,7 +29,7 @@ class Atomic {
     const ir::Value* mask = op_.attrs.get_int(AttrKey::masked) != 0 ? op_.operands.back() : nullptr;
     const std::size_t operands = op_.operands.size();
     std::array<Value*, 4> where{};
-    for (std::size_t i = 0; i < operands; ++i) where[i] = place_of(op_.operands[i]);
+    for (std::size_t i = 0; i < operands; ++i) where[i] = evaluated_in_memory(c_, op_.operands[i]);
     const Buffer result = c_.new_buffer(type_);
     emit_loop(c_, c_.i64(0), c_.i64(type_.elements()), 1, [&](Value* i) {
       llvm::BasicBlock *takes = c_.new_block("atomic"), *next = c_.new_block("next");
@@ -52,22 +53,6 @@ class Atomic {
   }
 
  private:
-  // The operand's elements in memory.
-  Value* place_of(const ir::Value* v) {
-    const Buffer buffer = c_.new_buffer(v->type);
-    if (is_unit(v)) {
-      c_.b.CreateAlignedStore(c_.to_memory(c_.unit(v), v->type), buffer.base,
-                              llvm::Align(Context::element_bytes(v->type)));
-    } else {
-      Task copy;
-      copy.value = v;
-      copy.yield = 0;
-      copy.space = v->type;
-      lower_nest(c_, {copy}, {buffer});
-    }
-    return buffer.base;
-  }
-
   Value* element(const ir::Value* v, Value* base, Value* i) {
     Value* at = c_.b.CreateGEP(c_.memory_type(v->type), base, i);
     Value* x = c_.b.CreateAlignedLoad(c_.memory_type(v->type), at, llvm::Align(Context::element_bytes(v->type)));

@@ -1,6 +1,7 @@
 // The user's device functions on the CPU: one call of the host twin for a whole tile, over scratch buffers.
 // Called by cpu_region.cpp; the loader finds the twin by its symbol.
 #include "tileweave/jit/codegen/cpu_context.h"
+#include "tileweave/jit/codegen/cpu_whole.h"
 
 namespace tileweave::codegen::cpu {
 
@@ -12,19 +13,8 @@ void lower_external(Context& c, const Op& op) {
   auto* pointer = llvm::PointerType::getUnqual(c.b.getContext());
   llvm::AllocaInst* list = c.slot(llvm::ArrayType::get(pointer, op.operands.size()), "operands");
   for (std::size_t i = 0; i < op.operands.size(); ++i) {
-    const ir::Value* v = op.operands[i];
-    const Buffer buffer = c.new_buffer(v->type);
-    if (is_unit(v)) {
-      c.b.CreateAlignedStore(c.to_memory(c.unit(v), v->type), buffer.base,
-                             llvm::Align(Context::element_bytes(v->type)));
-    } else {
-      Task copy;
-      copy.value = v;
-      copy.yield = 0;
-      copy.space = v->type;
-      lower_nest(c, {copy}, {buffer});
-    }
-    c.b.CreateStore(buffer.base, c.b.CreateConstInBoundsGEP2_64(list->getAllocatedType(), list, 0, i));
+    Value* const operand = evaluated_in_memory(c, op.operands[i]);
+    c.b.CreateStore(operand, c.b.CreateConstInBoundsGEP2_64(list->getAllocatedType(), list, 0, i));
   }
   const Buffer out = c.new_buffer(result->type);
   auto* type = llvm::FunctionType::get(c.b.getVoidTy(), {pointer, pointer, c.b.getInt64Ty()}, false);

@@ -17,6 +17,20 @@ Buffer operand_in_memory(Context& c, const ir::Value* v) {
   return buffer;
 }
 
+llvm::Value* evaluated_in_memory(Context& c, const ir::Value* v) {
+  const Buffer buffer = c.new_buffer(v->type);
+  if (is_unit(v)) {
+    c.b.CreateAlignedStore(c.to_memory(c.unit(v), v->type), buffer.base, llvm::Align(Context::element_bytes(v->type)));
+  } else {
+    Task copy;
+    copy.value = v;
+    copy.yield = 0;
+    copy.space = v->type;
+    lower_nest(c, {copy}, {buffer});
+  }
+  return buffer.base;
+}
+
 void set_result(Context& c, const ir::Value* v, const Buffer& buffer) {
   if (is_unit(v)) {
     c.units[v] = c.from_memory(c.b.CreateLoad(c.memory_type(v->type), buffer.base), v->type);

@@ -6,6 +6,9 @@
 
 namespace tileweave::codegen::cpu {
 
+// The operand's elements evaluated into memory of their own; the address of the first.
+llvm::Value* evaluated_in_memory(Context& c, const ir::Value* v);
+
 void lower_slice(Context& c, const ir::Op& op);
 void lower_cat(Context& c, const ir::Op& op);
 void lower_flip(Context& c, const ir::Op& op);
