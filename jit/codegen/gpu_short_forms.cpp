@@ -68,11 +68,13 @@ llvm::Value* lower_short_form(GpuContext& c, const ir::ShortForm& form, std::spa
 
 llvm::Value* lower_quotient_in_range(GpuContext& c, llvm::Value* a, llvm::Value* b) {
   using A = short_forms::Approx<Lane>;
-  const Lane x{&c, a}, minus_b{&c, c.b.CreateFNeg(b)};
-  Lane r = A::rcp_ftz({&c, b});
+  const Lane divisor{&c, b}, minus_a{&c, c.b.CreateFNeg(a)}, minus_b{&c, c.b.CreateFNeg(b)};
+  Lane r = A::rcp_ftz(divisor);
   r = A::fma(A::fma(minus_b, r, A::constant(r, 1.0)), r, r);
-  const Lane q = x * r;
-  return A::fma(A::fma(minus_b, q, x), r, q).value;
+  const Lane q = Lane{&c, a} * r;
+  // b q - a and not a - b q: where q is -0 the one gives 0 and the correction then -0, the other would give 0.
+  const Lane excess = A::fma(divisor, q, minus_a);
+  return A::fma(Lane{&c, c.b.CreateFNeg(excess.value)}, r, q).value;
 }
 
 }  // namespace tileweave::codegen
