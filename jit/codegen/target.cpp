@@ -36,17 +36,29 @@ std::unique_ptr<llvm::MCSubtargetInfo> subtarget(const std::string& triple, cons
   return std::unique_ptr<llvm::MCSubtargetInfo>(target->createMCSubtargetInfo(triple, cpu, ""));
 }
 
+// How long the feature at the start of `list` is: a name can hold a '-' ("amx-bf16"), so the longest that LLVM knows is
+// meant; 0 where there is none.
+std::size_t feature_length(std::string_view list, const llvm::MCSubtargetInfo& info) {
+  const auto known = info.getAllProcessorFeatures();
+  for (std::size_t end = list.size(); end > 0; --end) {
+    if (end != list.size() && list[end] != '+' && list[end] != '-') continue;
+    const std::string name(list.substr(0, end));
+    if (std::any_of(known.begin(), known.end(), [&](const auto& k) { return name == k.Key; })) return end;
+  }
+  return 0;
+}
+
 // A feature list "+a-b" as LLVM wants it: "+a,-b". Each must be one that LLVM knows: it would only print a warning.
 std::string parse_features(std::string_view whole, std::string_view list, const llvm::MCSubtargetInfo& info) {
-  const auto known = info.getAllProcessorFeatures();
   std::string out;
   while (!list.empty()) {
-    const std::size_t end = std::min(list.find_first_of("+-", 1), list.size());
-    const std::string feature(list.substr(1, end - 1));
-    const bool found = std::any_of(known.begin(), known.end(), [&](const auto& k) { return feature == k.Key; });
-    if (!found) refuse(whole, "no feature '" + feature + "'");
-    out += (out.empty() ? "" : ",") + std::string(list.substr(0, end));
-    list.remove_prefix(end);
+    const std::size_t length = feature_length(list.substr(1), info);
+    if (length == 0) {
+      const std::size_t next = std::min(list.find_first_of("+-", 1), list.size());
+      refuse(whole, "no feature '" + std::string(list.substr(1, next - 1)) + "'");
+    }
+    out += (out.empty() ? "" : ",") + std::string(list.substr(0, length + 1));
+    list.remove_prefix(length + 1);
   }
   return out;
 }

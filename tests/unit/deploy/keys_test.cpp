@@ -161,7 +161,7 @@ TEST_CASE("keys: a CPU that lacks one feature of a level does not accept the lev
   const runtime::CpuTarget less = runtime::cpu_target_of(features, "AuthenticAMD", 0x19);
   CHECK(std::ranges::find(less.levels, "x86-64-v3") == less.levels.end());
   CHECK(std::ranges::find(less.levels, "x86-64-v2") != less.levels.end());
-  CHECK(less.text.find("fma") == std::string::npos);
+  CHECK((less.text + "+").find("+fma+") == std::string::npos);  // "+avx512ifma" may be there
   CHECK(less.text != whole.text);
   CHECK(runtime::cpu_target_of({}, "", 0).levels == std::vector<std::string>{"x86-64"});
 }
