@@ -76,6 +76,8 @@ class Tracer {
   // Those in which this variable keeps its value. A lane that left a loop never reads what was declared inside of it,
   // nor the loop's counter; one that returned reads nothing but what it returned.
   NodeId skipped_for(NodeId* variable) {
+    // What was returned is read after all loops, though it is declared by the outermost loop of the graph.
+    if (is_result(variable)) return skipped();
     const auto at = static_cast<std::size_t>(std::ranges::find(variables, variable) - variables.begin());
     bool is_own_counter = counters.contains(variable);
     NodeId s = no_node;
@@ -85,9 +87,12 @@ class Tracer {
       s = builder.either(s, e->continued);
       is_own_counter = false;
     }
-    const bool is_result = variable == &frame->returned ||
-                           std::ranges::any_of(frame->returned_values, [&](NodeId& v) { return &v == variable; });
-    return is_result && frame->graph_loops > 0 ? builder.either(s, frame->returned) : s;
+    return s;
+  }
+  bool is_result(const NodeId* variable) const {
+    if (frame->graph_loops == 0) return false;
+    return variable == &frame->returned ||
+           std::ranges::any_of(frame->returned_values, [&](const NodeId& v) { return &v == variable; });
   }
   void set(NodeId* variable, NodeId value) {
     const NodeId s = skipped_for(variable);

@@ -43,6 +43,15 @@ int binding(BinaryOperatorKind op) {
   }
 }
 
+// An operand of the binary operator that binds as `binds`: in parentheses where C++ needs them, and where compilers ask
+// for them (-Wparentheses): an operator beside a different bitwise or shift operator, a comparison within a comparison.
+std::string operand_of(const Code& c, int binds, bool is_left) {
+  const bool is_bitwise = binds == 5 || (binds >= 9 && binds <= 11), is_comparison = binds == 7 || binds == 8;
+  const bool is_plain = c.binds <= 1 || (is_left && c.binds == binds && !is_comparison);
+  const bool asks = (is_bitwise && !is_plain) || (is_comparison && (c.binds == 7 || c.binds == 8));
+  return asks ? "(" + c.text + ")" : Expressions::operand(c, is_left ? binds : binds - 1);
+}
+
 std::string float_text(llvm::APFloat v, const Elem& elem) {
   const std::string limits = "std::numeric_limits<" + elem.name + ">::";
   if (v.isNaN()) return limits + "quiet_NaN()";
@@ -365,8 +374,8 @@ Code Expressions::binary(const BinaryOperator* e) {
   Code a = scalar(e->getLHS()), b = scalar(e->getRHS());
   if (e->isShiftOp()) b = convert(b, a.elem);
   if (!(a.elem == b.elem)) b = convert(b, a.elem);
-  const std::string left = a.constant && b.constant ? value(a) : operand(a, binds);
-  return {left + " " + e->getOpcodeStr().str() + " " + operand(b, binds - 1), binds, false, *elem};
+  const std::string left = a.constant && b.constant ? value(a) : operand_of(a, binds, true);
+  return {left + " " + e->getOpcodeStr().str() + " " + operand_of(b, binds, false), binds, false, *elem};
 }
 
 Code Expressions::logical(const BinaryOperator* e) {
@@ -475,8 +484,8 @@ Code Expressions::assignment(const BinaryOperator* e) {
     rhs = convert(rhs, *computed);
     if (*computed == *elem) return {"(" + name + " " + symbol + "= " + rhs.text + ")", 0, false, *elem};
     const int binds = binding(BinaryOperator::getOpForCompoundAssignment(e->getOpcode()));
-    const Code sum{"to<" + computed->name + ">(" + name + ") " + symbol + " " + operand(rhs, binds - 1), binds, false,
-                   *computed};
+    const Code sum{"to<" + computed->name + ">(" + name + ") " + symbol + " " + operand_of(rhs, binds, false), binds,
+                   false, *computed};
     return {"(" + name + " = " + convert(sum, *elem).text + ")", 0, false, *elem};
   }
   return {"(" + name + " = " + convert(rhs, *elem).text + ")", 0, false, *elem};

@@ -106,6 +106,52 @@ GROUP std::int64_t unrolls(int x) {
   }
   return sum;
 }
+// In a loop of the graph: a lane that left the iteration or the loop does not return after it.
+GROUP int continues_before_return(int n) {
+  for (int i = 0; i < (n & 15); ++i) {
+    if (i < 4) continue;
+    return i * 10;
+  }
+  return -1;
+}
+GROUP int breaks_before_return(int n) {
+  for (int i = 0; i < (n & 15); ++i) {
+    if (n > 40) {
+      if (i == 2) break;
+      if (i == 5) return 500;
+    }
+    if (i == 3) return i + n;
+  }
+  return -1;
+}
+GROUP int leaves_inner_loop_before_return(int n) {
+  for (int i = 0; i < (n & 7); ++i) {
+    for (int k = 0; k < (n & 3) + 2; ++k) {
+      if (((k + n) & 1) != 0) continue;
+      if (i == k) break;
+      if (i + k > 4) return i * 100 + k;
+    }
+    switch (i) {
+      case 3:
+        if ((n & 16) != 0) break;
+        return 3;
+      case 2:
+        if ((n & 32) != 0) continue;
+        if ((n & 64) != 0) return 2;
+    }
+  }
+  return n;
+}
+// Unrolled as far as the count is constant, a loop of the graph from where it is not.
+GROUP int part_unrolled(int n) {
+  int i = 0;
+  while (i++ < 6) {
+    if (n == i) continue;
+    if (n == i + 2) break;
+    if (n < i - 2 || n > 50 + i) return i * n;
+  }
+  return i;
+}
 GROUP double counts_far(double x) {
   double sum = 0;
   for (int i = 1; i <= 1000; ++i) sum += x / i;
@@ -217,6 +263,11 @@ TEST_CASE("loops: runtime bounds, break, continue, return inside, conditions tha
   const auto n = ints(130);
   check<int>("switch_in_loop", f::switch_in_loop, flow::switch_in_loop, n);
   check<float>("nested_loops", f::nested_loops, flow::nested_loops, x, n);
+  check<int>("continues_before_return", f::continues_before_return, flow::continues_before_return, n);
+  check<int>("breaks_before_return", f::breaks_before_return, flow::breaks_before_return, n);
+  check<int>("leaves_inner_loop_before_return", f::leaves_inner_loop_before_return,
+             flow::leaves_inner_loop_before_return, n);
+  check<int>("part_unrolled", f::part_unrolled, flow::part_unrolled, n);
   check<int>("condition_assigns", f::condition_assigns, flow::condition_assigns, n);
   check<int>("do_loops", f::do_loops, flow::do_loops, n);
   check<std::int64_t>("unrolls", f::unrolls, flow::unrolls, n);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes a file of random scalar C++ functions, decorated, for random_test.cpp: expressions, branches, loops, switches, early
-returns, mixed integer and float types. No undefined behaviour under -fwrapv, and no NaN whose bits are looked at, so that every
-correct implementation gives the same bits; a function whose name ends in _t returns a transcendental function of such a value.
+returns, mixed integer and float types. No undefined behaviour (integers overflow in unsigned arithmetic only, divisors are never 0
+or -1, shifts are in range, floats become integers within range; floats are IEEE 754), and no NaN whose bits are looked at, so that
+every correct implementation gives the same bits; a function whose name ends in _t returns a transcendental function of such a value.
 
 Usage: generate.py SEED COUNT OUT.cpp
 """
@@ -21,6 +22,10 @@ SIGNATURES = {  # result, parameters
 
 def is_float(t):
     return t in FLOATS
+
+
+def is_wide_signed(t):  # whose overflow C++ leaves undefined; narrower ones compute in int, which holds their products
+    return t in ("int", "std::int64_t")
 
 
 def literal(t):
@@ -101,9 +106,10 @@ class Function:
                 return f"tame(std::bit_cast<{t}>(std::bit_cast<{u}>(tame({a()})) ^ {u}({dice.choice([1, 8, 4096])})))"
             return f"std::{f}({a()})"
         if k < 0.60:
-            return f"static_cast<{t}>({a()} {dice.choice('+-*&|^')} {a()})"
+            return self.arithmetic(t, dice.choice("+-*&|^"), a(), a())
         if k < 0.72:
-            return f"static_cast<{t}>({a()} {dice.choice('/%')} (({a()} & 15) + 1))"
+            divisor = f"(({a()} & 15) + 1)" if not is_wide_signed(t) or dice.random() < 0.6 else f"(({a()} & 15) - 17)"
+            return f"static_cast<{t}>({a()} {dice.choice('/%')} {divisor})"
         if k < 0.82:
             return f"static_cast<{t}>({a()} {dice.choice(['<<', '>>'])} ({self.expression('int', depth - 1)} & 7))"
         if k < 0.88:
@@ -113,7 +119,17 @@ class Function:
             result, parameters = SIGNATURES[signature]
             call = f"{name}({', '.join(self.expression(p, 1) for p in parameters)})"
             return f"static_cast<{t}>({call if not is_float(result) else f'std::fmax({result}(0), std::fmin({result}(100), {call}))'})"
-        return f"static_cast<{t}>(-({a()}))"
+        return self.arithmetic(t, "-", "", a())
+
+    def arithmetic(self, t, symbol, a, b):
+        """a symbol b, or symbol b where a is empty: bounded or in unsigned arithmetic where t could overflow."""
+        gap = " " if a else ""
+        if not is_wide_signed(t) or symbol in "&|^":
+            return f"static_cast<{t}>({a}{gap}{symbol}{gap}{b})"
+        if dice.random() < 0.5:
+            u = "unsigned" if t == "int" else "std::uint64_t"
+            return f"static_cast<{t}>({a and f'static_cast<{u}>({a})'}{gap}{symbol}{gap}static_cast<{u}>({b}))"
+        return f"({a and f'({a} % 10007)'}{gap}{symbol}{gap}({b} % 10007))"
 
     def condition(self, depth):
         k = dice.random()
@@ -149,10 +165,15 @@ class Function:
                 self.emit(f"{v} = {self.expression(t, 3)};")
             elif is_float(t):
                 self.emit(f"{v} {dice.choice(['+=', '-=', '*=', '/='])} {self.expression(t, 2)};")
-            elif dice.random() < 0.3:
-                self.emit(f"{v}{dice.choice(['++', '--'])};")
+            elif is_wide_signed(t) and dice.random() < 0.6:
+                self.emit(f"{v} %= 10007;")
+                steps = [f"{v}{dice.choice(['++', '--'])};", f"{v} {dice.choice(['+=', '-=', '*='])} {self.expression(t, 2)} % 10007;"]
+                self.emit(dice.choice(steps))
+            elif not is_wide_signed(t) and dice.random() < 0.6:
+                steps = [f"{v}{dice.choice(['++', '--'])};", f"{v} {dice.choice(['+=', '-=', '*='])} {self.expression(t, 2)};"]
+                self.emit(dice.choice(steps))
             else:
-                self.emit(f"{v} {dice.choice(['+=', '-=', '*=', '&=', '|=', '^='])} {self.expression(t, 2)};")
+                self.emit(f"{v} {dice.choice(['&=', '|=', '^='])} {self.expression(t, 2)};")
         elif k < 0.62 and self.depth < 4:
             self.emit(f"if ({self.condition(2)}) {{")
             self.block(dice.randint(1, 2), in_loop)
