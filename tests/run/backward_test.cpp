@@ -2,6 +2,9 @@
 // loss. Run on the device that TILEWEAVE_DEVICE names.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "reference.h"
 
 namespace {
@@ -64,6 +67,31 @@ void check_layer_norm(int rows, int n, const E& epilogue, const F& slope, double
   CHECK(error(doubles(got.bias), g.bias) < tolerance);
 }
 
+// A central difference of four points, and what it may be wrong by. Its truncation is of order h^4, so that of 2 h
+// differs from it by 15 times its own. A loss is a sum of y dy, wrong by less than 64 roundings of the sum of their
+// sizes: 18 losses over 12 h. (Two points cannot show 1e-9: at h = 1e-3 the truncation is 1e-6, at 1e-6 the rounding is
+// 1e-8.)
+struct Difference {
+  double value, bound;
+};
+template <class F>
+Difference difference(std::vector<double>& x, std::size_t i, const F& loss) {
+  constexpr double h = 1e-3, unit = 0x1p-53;
+  const double before = x[i];
+  double losses[3], size = 0;  // at h, 2 h and 4 h
+  for (int k = 0; k < 3; ++k) {
+    x[i] = before + h * (1 << k);
+    const auto [up, up_size] = loss();
+    x[i] = before - h * (1 << k);
+    const auto [down, down_size] = loss();
+    losses[k] = up - down;
+    size = std::max({size, up_size, down_size});
+  }
+  x[i] = before;
+  const double fine = (8 * losses[0] - losses[1]) / (12 * h), coarse = (8 * losses[1] - losses[2]) / (24 * h);
+  return {fine, std::abs(coarse - fine) + 18.0 / 12 / h * 64 * unit * size};
+}
+
 double one(double) { return 1; }
 double cubic_slope(double v) { return v > 0 ? 3 * v * v : 0.1; }
 
@@ -87,26 +115,31 @@ TEST_CASE("layer_norm backward, the activation's derivative fused; long rows and
 
 TEST_CASE("the gradients are those of the forward ops: differences of a loss") {
   const int rows = 3, n = 10;
-  const auto w = tw::random_normal<double>(device(), {n}, 2), b = tw::random_normal<double>(device(), {n}, 3),
-             dy = tw::random_normal<double>(device(), {rows, n}, 4);
-  std::vector<double> hx = doubles(tw::random_normal<double>(device(), {rows, n}, 1));
-  const auto hd = doubles(dy);
+  std::vector<double> x = doubles(tw::random_normal<double>(device(), {rows, n}, 1)),
+                      weight = doubles(tw::random_normal<double>(device(), {n}, 2)),
+                      bias = doubles(tw::random_normal<double>(device(), {n}, 3));
+  const auto dy = tw::random_normal<double>(device(), {rows, n}, 4);
+  const auto flow = doubles(dy);
   const auto loss = [&] {
-    const auto y = doubles(tw::ops::layer_norm(tensor<double>({rows, n}, hx), w, b, 1e-5, tw::gelu));
-    double sum = 0;
-    for (std::size_t i = 0; i < y.size(); ++i) sum += y[i] * hd[i];
-    return sum;
+    const auto y = doubles(tw::ops::layer_norm(tensor<double>({rows, n}, x), tensor<double>({n}, weight),
+                                               tensor<double>({n}, bias), 1e-5, tw::gelu));
+    double sum = 0, size = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) sum += y[i] * flow[i], size += std::abs(y[i] * flow[i]);
+    return std::pair(sum, size);
   };
-  const auto got = doubles(tw::ops::layer_norm_backward(dy, tensor<double>({rows, n}, hx), w, b, 1e-5, tw::gelu).x);
-  for (const std::size_t i : {0, 7, 15, 29}) {
-    const double before = hx[i];
-    hx[i] = before + 1e-3;
-    const double up = loss();
-    hx[i] = before - 1e-3;
-    const double down = loss();
-    hx[i] = before;
-    CHECK(got[i] == doctest::Approx((up - down) / 2e-3).epsilon(1e-4));
-  }
+  const auto got = tw::ops::layer_norm_backward(dy, tensor<double>({rows, n}, x), tensor<double>({n}, weight),
+                                                tensor<double>({n}, bias), 1e-5, tw::gelu);
+  const auto check = [&](const char* name, const std::vector<double>& gradient, std::vector<double>& operand) {
+    for (std::size_t i = 0; i < operand.size(); i += 3) {
+      const Difference d = difference(operand, i, loss);
+      CHECK_MESSAGE(std::abs(gradient[i] - d.value) <= d.bound, name, " ", i, ": ", gradient[i], ", difference ",
+                    d.value, " within ", d.bound);
+      CHECK(d.bound < 1e-6);
+    }
+  };
+  check("x", doubles(got.x), x);
+  check("weight", doubles(got.weight), weight);
+  check("bias", doubles(got.bias), bias);
 }
 
 TEST_CASE("backward ops refuse what does not fit, and take nothing") {
