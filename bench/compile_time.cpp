@@ -56,8 +56,9 @@ ir::Function with_facts(const std::string& text) {
 
 void compile_to(const ir::Function& recorded, const codegen::Target& t) {
   ir::Function f = recorded.clone();
-  tw::jit::run_pipeline(f);
-  if (t.kind == codegen::Target::Kind::nvptx) {
+  const bool gpu = t.kind == codegen::Target::Kind::nvptx;
+  tw::jit::run_pipeline(f, {}, gpu ? tw::jit::Backend::gpu : tw::jit::Backend::any);
+  if (gpu) {
     codegen::compile_to_text(f, t, codegen::Emit::assembly);
   } else {
     codegen::compile_to_binary(f, t);

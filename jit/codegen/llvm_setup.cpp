@@ -62,7 +62,9 @@ void set_target(llvm::Module& m, const llvm::TargetMachine& machine) {
   m.setDataLayout(machine.createDataLayout());
 }
 
-void optimize(llvm::Module& m, llvm::TargetMachine& machine, bool hoist) {
+namespace {
+
+void run_passes(llvm::Module& m, llvm::TargetMachine& machine, llvm::FunctionPassManager passes) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager calls;
@@ -73,7 +75,14 @@ void optimize(llvm::Module& m, llvm::TargetMachine& machine, bool hoist) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, calls, modules);
+  llvm::ModulePassManager all;
+  all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+  all.run(m, modules);
+}
 
+}  // namespace
+
+void optimize(llvm::Module& m, llvm::TargetMachine& machine, bool hoist) {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   passes.addPass(llvm::EarlyCSEPass());
@@ -85,9 +94,13 @@ void optimize(llvm::Module& m, llvm::TargetMachine& machine, bool hoist) {
   passes.addPass(llvm::GVNPass());
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::ADCEPass());
-  llvm::ModulePassManager all;
-  all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
-  all.run(m, modules);
+  run_passes(m, machine, std::move(passes));
+}
+
+void remove_dead_code(llvm::Module& m, llvm::TargetMachine& machine) {
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::ADCEPass());
+  run_passes(m, machine, std::move(passes));
 }
 
 namespace {

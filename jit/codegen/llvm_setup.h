@@ -28,6 +28,9 @@ void set_target(llvm::Module& m, const llvm::TargetMachine& machine);
 // writes vector code itself. `hoist` adds LICM.
 void optimize(llvm::Module& m, llvm::TargetMachine& machine, bool hoist = true);
 
+// What is left of dead code once primitives are expanded: the passes before have done the rest.
+void remove_dead_code(llvm::Module& m, llvm::TargetMachine& machine);
+
 // The module as an object, as assembly (x86 or PTX), or as LLVM IR. Throws InternalError with LLVM's complaint where
 // the module is malformed.
 std::vector<std::byte> emit_object(llvm::Module& m, llvm::TargetMachine& machine);

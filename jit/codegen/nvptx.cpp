@@ -74,7 +74,7 @@ std::string nvptx_text(LoweredKernel& kernel, const Target& target, Emit emit) {
   optimize(m, *machine);
   expand_primitives(m, target.sm);
   verify_module(m);
-  optimize(m, *machine);
+  remove_dead_code(m, *machine);
   check_calls(m);
   if (emit == Emit::llvm) return emit_llvm(m);
   std::string ptx = with_cuda_functions(m, emit_assembly(m, *machine), target);
