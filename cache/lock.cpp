@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "tileweave/cache/fork.h"
+#include "tileweave/jit/base/fork.h"
 
 namespace tileweave::cache {
 
@@ -21,8 +22,8 @@ namespace tileweave::cache {
 class LockRegistry final : ForkAware {
  public:
   static LockRegistry& instance() {
-    static LockRegistry& registry = *new LockRegistry;
-    return registry;
+    static constinit Once<LockRegistry> once;
+    return once.get([] { return new LockRegistry; });
   }
 
   void open(LockFile& file, int directory, mode_t mode) {

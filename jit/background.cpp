@@ -13,6 +13,7 @@
 
 #include "tileweave/cache/fork.h"
 #include "tileweave/jit/base/error.h"
+#include "tileweave/jit/base/fork.h"
 #include "tileweave/jit/jit_library.h"
 
 namespace tileweave::jit {
@@ -53,8 +54,8 @@ std::exception_ptr too_late() {
 class Background final : cache::ForkAware {
  public:
   static Background& instance() {
-    static Background& background = *new Background;
-    return background;
+    static constinit Once<Background> once;
+    return once.get([] { return new Background; });
   }
 
   void add(std::shared_ptr<Task> task) {

@@ -12,6 +12,7 @@
 #include "tileweave/jit/base/binary.h"
 #include "tileweave/jit/base/env.h"
 #include "tileweave/jit/base/error.h"
+#include "tileweave/jit/base/fork.h"
 #include "tileweave/jit/interpret_kernel.h"
 #include "tileweave/jit/ir/generic.h"
 #include "tileweave/jit/keys.h"
@@ -56,8 +57,8 @@ struct LoadedTable final : cache::ForkAware {
   void after_fork(bool) override { mutex.unlock(); }
 };
 LoadedTable& loaded() {
-  static auto* const table = new LoadedTable;  // never destroyed: kernels may be dropped at exit
-  return *table;
+  static constinit Once<LoadedTable> once;  // never destroyed: kernels may be dropped at exit
+  return once.get([] { return new LoadedTable; });
 }
 
 Slot slot_of(const Device& device, const cache::Key& key) {

@@ -11,6 +11,7 @@
 
 #include "tileweave/cache/fork.h"
 #include "tileweave/jit/base/error.h"
+#include "tileweave/jit/base/fork.h"
 #include "tileweave/jit/jit_entry.h"
 #include "tileweave_codegen_id.h"
 
@@ -56,8 +57,8 @@ const Library& library() {
 class CompileGate final : cache::ForkAware {
  public:
   static CompileGate& instance() {
-    static CompileGate& gate = *new CompileGate;
-    return gate;
+    static constinit Once<CompileGate> once;
+    return once.get([] { return new CompileGate; });
   }
   void enter() {
     std::unique_lock lock(mutex_);

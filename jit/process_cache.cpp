@@ -8,6 +8,7 @@
 #include "tileweave/cache/fork.h"
 #include "tileweave/jit/base/binary.h"
 #include "tileweave/jit/base/env.h"
+#include "tileweave/jit/base/fork.h"
 #include "tileweave/jit/dump.h"
 #include "tileweave/jit/jit_library.h"
 #include "tileweave/jit/keys.h"
@@ -37,11 +38,13 @@ struct Accepted final : cache::ForkAware {
 };
 
 const std::vector<cache::Profile>& profiles_of(const Device& device) {
-  static auto& known = *new Accepted;
+  static constinit Once<Accepted> once;
+  Accepted& known = once.get([] { return new Accepted; });
+  cache::Cache& cache = process_cache();  // before the mutex: a first use
   const std::lock_guard lock(known.mutex);
   const auto at = known.of_device.find(&device.state());
   if (at != known.of_device.end()) return at->second;
-  std::vector<cache::Profile> accepted = accepted_profiles(device, process_cache(), env());
+  std::vector<cache::Profile> accepted = accepted_profiles(device, cache, env());
   announce(device, accepted);
   return known.of_device.emplace(&device.state(), std::move(accepted)).first->second;
 }
@@ -50,8 +53,8 @@ const std::vector<cache::Profile>& profiles_of(const Device& device) {
 
 cache::Cache& process_cache() {
   // Never destroyed: kernels may be launched from other objects' destructors at exit.
-  static auto* const cache = new cache::Cache(cache::settings_from(env()));
-  return *cache;
+  static constinit Once<cache::Cache> once;
+  return once.get([] { return new cache::Cache(cache::settings_from(env())); });
 }
 
 std::vector<cache::Key> candidate_keys(const ir::Function& f, const Device& device) {

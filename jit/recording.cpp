@@ -11,6 +11,7 @@
 #include "tileweave/cache/fork.h"
 #include "tileweave/cache/hash.h"
 #include "tileweave/jit/base/env.h"
+#include "tileweave/jit/base/fork.h"
 
 namespace tileweave::jit {
 namespace {
@@ -18,8 +19,8 @@ namespace {
 class Recording final : cache::ForkAware {
  public:
   static Recording& instance() {
-    static Recording& recording = *new Recording;  // never destroyed: kernels may be launched at exit
-    return recording;
+    static constinit Once<Recording> once;  // never destroyed: kernels may be launched at exit
+    return once.get([] { return new Recording; });
   }
 
   bool is_on() const { return is_on_.load(std::memory_order_acquire); }

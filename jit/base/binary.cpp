@@ -2,16 +2,17 @@
 // Between codegen (writer), the cache (which treats it as opaque) and the runtime (reader).
 #include "tileweave/jit/base/binary.h"
 
-#include <mutex>
 #include <set>
+
+#include "tileweave/jit/base/fork.h"
 
 namespace tileweave {
 namespace {
 // The same text at one address for ever: a Place does not own its file's name.
 const char* keep(std::string text) {
-  static std::mutex& mutex = *new std::mutex;  // both live for ever: threads may compile at exit
-  static auto& kept = *new std::set<std::string>;
+  static constinit LeafMutex mutex;
   const std::lock_guard lock(mutex);
+  static auto& kept = *new std::set<std::string>;  // lives for ever: threads may compile at exit
   return kept.insert(std::move(text)).first->c_str();
 }
 

@@ -15,6 +15,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "tileweave/jit/base/fork.h"
+
 namespace tileweave {
 namespace {
 
@@ -145,8 +147,18 @@ struct Readings {
   std::vector<std::unique_ptr<const Env>> all;
   std::atomic<const Env*> current{nullptr};
 
-  const Env& read() {
+  // One reader, so one warning, however many threads ask first.
+  const Env& first() {
     const std::lock_guard lock(mutex);
+    return all.empty() ? read() : *all.back();
+  }
+  const Env& reload() {
+    const std::lock_guard lock(mutex);
+    return read();
+  }
+
+ private:
+  const Env& read() {
     all.push_back(std::make_unique<const Env>(read_env(
         {process_variable, [](const std::string& w) { std::fprintf(stderr, "%s\n", w.c_str()); }, runs_as_caller()})));
     current.store(all.back().get(), std::memory_order_release);
@@ -154,8 +166,8 @@ struct Readings {
   }
 };
 Readings& readings() {
-  static Readings& instance = *new Readings;  // never destroyed: other statics' destructors may still ask
-  return instance;
+  static constinit Once<Readings> once;  // never destroyed: other statics' destructors may still ask
+  return once.get([] { return new Readings; });
 }
 
 }  // namespace
@@ -171,12 +183,11 @@ Env read_env(const EnvSource& source) {
 const Env& env() {
   Readings& r = readings();
   if (const Env* e = r.current.load(std::memory_order_acquire)) return *e;
-  static const Env& first = r.read();  // one reader, so one warning, however many threads ask first
-  const Env* e = r.current.load(std::memory_order_acquire);
-  return e ? *e : first;
+  const FirstUse first_use;
+  return r.first();
 }
 
-void reload_env_for_test() { readings().read(); }
+void reload_env_for_test() { readings().reload(); }
 
 std::span<const EnvRow> env_rows() { return rows; }
 

@@ -5,12 +5,12 @@
 #include <mutex>
 #include <string>
 
+#include "tileweave/jit/base/fork.h"
+
 namespace tileweave {
 namespace {
-struct Table {
-  std::mutex mutex;
-  std::map<std::string, HostFunction, std::less<>> functions;
-};
+using Table = std::map<std::string, HostFunction, std::less<>>;
+constinit LeafMutex mutex;
 Table& table() {
   static auto* const t = new Table;  // never destroyed: kernels may run while the process ends
   return *t;
@@ -18,14 +18,14 @@ Table& table() {
 }  // namespace
 
 void register_host_function(std::string_view name, HostFunction f) {
-  const std::lock_guard lock(table().mutex);
-  table().functions.insert_or_assign(std::string(name), f);
+  const std::lock_guard lock(mutex);
+  table().insert_or_assign(std::string(name), f);
 }
 
 HostFunction find_host_function(std::string_view name) {
-  const std::lock_guard lock(table().mutex);
-  const auto at = table().functions.find(name);
-  return at == table().functions.end() ? nullptr : at->second;
+  const std::lock_guard lock(mutex);
+  const auto at = table().find(name);
+  return at == table().end() ? nullptr : at->second;
 }
 
 }  // namespace tileweave

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "tileweave/jit/base/float_types.h"
+#include "tileweave/jit/base/fork.h"
 
 namespace tileweave {
 
@@ -55,14 +56,14 @@ std::string check_text(std::string_view kernel, std::int64_t program, std::strin
 }
 
 Place place_from_text(std::string_view text) {
-  static auto& mutex = *new std::mutex;
-  static auto& paths = *new std::set<std::string, std::less<>>;
   const std::size_t colon = text.rfind(':');
   std::uint32_t line = 0;
   if (colon == std::string_view::npos) return {};
   std::from_chars(text.data() + colon + 1, text.data() + text.size(), line);
   if (line == 0) return {};
+  static constinit LeafMutex mutex;
   const std::lock_guard lock(mutex);
+  static auto& paths = *new std::set<std::string, std::less<>>;
   return Place(paths.emplace(text.substr(0, colon)).first->c_str(), line);
 }
 

@@ -8,6 +8,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "tileweave/jit/base/fork.h"
+
 namespace tileweave::ir {
 namespace {
 
@@ -144,9 +146,9 @@ Function Function::clone() const {
 }
 
 const char* intern_path(std::string_view path) {
-  static std::mutex& mutex = *new std::mutex;
-  static auto& paths = *new std::set<std::string, std::less<>>;
+  static constinit LeafMutex mutex;
   const std::lock_guard lock(mutex);
+  static auto& paths = *new std::set<std::string, std::less<>>;
   const auto at = paths.find(path);
   return at != paths.end() ? at->c_str() : paths.emplace(path).first->c_str();
 }

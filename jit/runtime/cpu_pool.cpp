@@ -2,8 +2,6 @@
 // Under the CPU kernel's launch.
 #include "tileweave/jit/runtime/cpu_pool.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -17,6 +15,8 @@
 #include <oneapi/tbb/partitioner.h>
 #include <oneapi/tbb/task_arena.h>
 #endif
+
+#include "tileweave/jit/base/fork.h"
 
 namespace tileweave::runtime {
 namespace {
@@ -49,16 +49,6 @@ class Scratch {
   void* memory_ = nullptr;
   std::int64_t bytes_ = 0;
 };
-
-// After a fork the child has no workers: it runs everything on the calling thread.
-std::atomic<bool>& has_workers() {
-  static std::atomic<bool>& flag = *[] {
-    auto* f = new std::atomic<bool>(true);
-    pthread_atfork(nullptr, nullptr, [] { has_workers().store(false, std::memory_order_relaxed); });
-    return f;
-  }();
-  return flag;
-}
 
 bool run_part(const CpuWork& w, std::int64_t begin, std::int64_t end) {
   void* scratch = nullptr;
@@ -115,7 +105,7 @@ int cpu_workers() {
 bool run_on_all_cores(const CpuWork& work, std::int64_t total) {
   if (total <= 0) return true;
   if (total == 1) return run_part(work, 0, 1);
-  const int workers = !work.serial && has_workers().load(std::memory_order_relaxed) ? cpu_workers() : 1;
+  const int workers = !work.serial && !is_forked_child() ? cpu_workers() : 1;  // a forked child has no workers
   if (workers == 1) return run_part(work, 0, total);
   // Twice as many programs each time while it stays quick; the rest is shared out at the pace seen so far.
   std::int64_t done = 0, step = 1, elapsed_ns = 0;

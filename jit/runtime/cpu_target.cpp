@@ -8,6 +8,8 @@
 #include <cpuid.h>
 #endif
 
+#include "tileweave/jit/base/fork.h"
+
 namespace tileweave::runtime {
 namespace {
 
@@ -197,8 +199,8 @@ CpuTarget cpu_target_of(std::span<const std::string_view> seen, std::string_view
 #endif
 
 const CpuTarget& host_cpu_target() {
-  static const CpuTarget& target = *new CpuTarget(detect());
-  return target;
+  static constinit Once<const CpuTarget> once;
+  return once.get([] { return new CpuTarget(detect()); });
 }
 
 }  // namespace tileweave::runtime

@@ -50,8 +50,8 @@ Probe probe_devices() {
 }
 
 const Probe& probe() {
-  static const Probe& p = *new Probe(probe_devices());
-  return p;
+  static constinit Once<const Probe> once;
+  return once.get([] { return new Probe(probe_devices()); });
 }
 
 }  // namespace
@@ -284,9 +284,10 @@ DeviceState& cuda_device_state(int index, const Place& place) {
                        count == 0 ? "the driver finds none; use Device::cpu()"
                                   : "the driver has devices 0 to " + std::to_string(count - 1));
   }
-  static std::mutex& mutex = *new std::mutex;
-  static auto& devices = *new std::map<int, cuda::CudaDevice*>;
+  const FirstUse first_use;
+  static constinit std::mutex mutex;
   const std::lock_guard lock(mutex);
+  static auto& devices = *new std::map<int, cuda::CudaDevice*>;
   const auto found = devices.find(index);
   if (found != devices.end()) return *found->second;
   auto* device = new cuda::CudaDevice(d, index, place);

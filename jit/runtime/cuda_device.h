@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tileweave/jit/base/fork.h"
 #include "tileweave/jit/runtime/cuda_driver.h"
 #include "tileweave/jit/runtime/cuda_stream.h"
 #include "tileweave/jit/runtime/device_state.h"
@@ -85,7 +86,7 @@ class CudaDevice final : public DeviceState {
   CudaStream* default_ = nullptr;
   int least_priority_ = 0, greatest_priority_ = 0;
 
-  mutable std::mutex mutex_;              // guards what follows
+  mutable LeafMutex mutex_;               // guards what follows
   CudaStream* side_ = nullptr;            // orders allocations while the default stream is captured
   std::vector<CudaStream*> streams_;      // all
   std::multimap<int, CudaStream*> idle_;  // ours without a handle, by priority

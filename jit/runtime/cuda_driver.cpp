@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tileweave/jit/base/error.h"
+#include "tileweave/jit/base/fork.h"
 
 namespace tileweave::runtime::cuda {
 namespace {
@@ -85,8 +86,8 @@ Loaded load() {
 }
 
 const Loaded& loaded() {
-  static const Loaded& l = *new Loaded(load());
-  return l;
+  static constinit Once<const Loaded> once;
+  return once.get([] { return new Loaded(load()); });
 }
 
 }  // namespace

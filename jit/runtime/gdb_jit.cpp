@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <mutex>
 
+#include "tileweave/jit/base/fork.h"
+
 extern "C" {
 
 struct jit_code_entry {
@@ -31,10 +33,7 @@ __attribute__((weak, visibility("default"))) jit_descriptor __jit_debug_descript
 namespace tileweave::runtime {
 namespace {
 
-std::mutex& list_mutex() {
-  static std::mutex& mutex = *new std::mutex;  // never destroyed: kernels in globals unload late
-  return mutex;
-}
+constinit LeafMutex list_mutex;
 
 void notify(std::uint32_t action, jit_code_entry* entry) {
   __jit_debug_descriptor.action_flag = action;
@@ -48,7 +47,7 @@ void notify(std::uint32_t action, jit_code_entry* entry) {
 
 void* register_with_debugger(std::span<const std::byte> elf_file) {
   auto* entry = new jit_code_entry{nullptr, nullptr, reinterpret_cast<const char*>(elf_file.data()), elf_file.size()};
-  const std::lock_guard lock(list_mutex());
+  const std::lock_guard lock(list_mutex);
   entry->next_entry = __jit_debug_descriptor.first_entry;
   if (entry->next_entry != nullptr) entry->next_entry->prev_entry = entry;
   __jit_debug_descriptor.first_entry = entry;
@@ -58,7 +57,7 @@ void* register_with_debugger(std::span<const std::byte> elf_file) {
 
 void unregister_from_debugger(void* handle) noexcept {
   auto* entry = static_cast<jit_code_entry*>(handle);
-  const std::lock_guard lock(list_mutex());
+  const std::lock_guard lock(list_mutex);
   (entry->prev_entry != nullptr ? entry->prev_entry->next_entry : __jit_debug_descriptor.first_entry) =
       entry->next_entry;
   if (entry->next_entry != nullptr) entry->next_entry->prev_entry = entry->prev_entry;

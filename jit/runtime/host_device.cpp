@@ -11,6 +11,7 @@
 
 #include "tileweave/jit/base/binary.h"
 #include "tileweave/jit/base/error.h"
+#include "tileweave/jit/base/fork.h"
 #include "tileweave/jit/runtime/cpu_kernel.h"
 #include "tileweave/jit/runtime/cpu_pool.h"
 #include "tileweave/jit/runtime/cpu_target.h"
@@ -71,6 +72,7 @@ class HostDevice final : public DeviceState {
       facts_.compute_minor = target[target.find("sm_") + 4] - '0';
     }
     default_.retain();
+    watch_forks();
   }
 
   StreamState& default_stream(const Place&) override { return default_; }
@@ -136,20 +138,20 @@ class HostDevice final : public DeviceState {
 
  private:
   HostStream default_{*this, 0};
-  std::mutex mutex_;
+  LeafMutex mutex_;
   std::vector<StreamState*> idle_;
 };
 
 }  // namespace
 
 DeviceState& cpu_device() {
-  static DeviceState& device = *new HostDevice(DeviceKind::cpu, host_cpu_target().brand, host_cpu_target().text);
-  return device;
+  static constinit Once<DeviceState> once;
+  return once.get([] { return new HostDevice(DeviceKind::cpu, host_cpu_target().brand, host_cpu_target().text); });
 }
 
 DeviceState& interpret_device() {
-  static DeviceState& device = *new HostDevice(DeviceKind::interpret, "interpreter", "interpret");
-  return device;
+  static constinit Once<DeviceState> once;
+  return once.get([] { return new HostDevice(DeviceKind::interpret, "interpreter", "interpret"); });
 }
 
 DeviceState& simt_device(const std::string& target, const Place& place) {
@@ -159,9 +161,10 @@ DeviceState& simt_device(const std::string& target, const Place& place) {
   if (!found) {
     throw_launch_error(place, "there is no emulator for target '" + target + "'", "use sm_80, sm_86, sm_89 or sm_90a");
   }
-  static std::mutex& mutex = *new std::mutex;
-  static auto& devices = *new std::map<std::string, DeviceState*>;
+  const FirstUse first_use;
+  static constinit std::mutex mutex;
   const std::lock_guard lock(mutex);
+  static auto& devices = *new std::map<std::string, DeviceState*>;
   DeviceState*& device = devices[target];
   if (device == nullptr) device = new HostDevice(DeviceKind::simt, "simt " + target, "simt:" + target);
   return *device;

@@ -18,8 +18,8 @@ constexpr std::int64_t max_kept_bytes = std::int64_t{1} << 30, max_block_kept = 
 }  // namespace
 
 HostPool& HostPool::instance() {
-  static HostPool& pool = *new HostPool;
-  return pool;
+  static constinit Once<HostPool> once;
+  return once.get([] { return new HostPool; });
 }
 
 std::int64_t HostPool::class_of(std::int64_t bytes) {

@@ -5,8 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <vector>
+
+#include "tileweave/jit/base/fork.h"
 
 namespace tileweave::runtime {
 
@@ -29,7 +30,7 @@ class HostPool {
   static std::byte* from_system(std::int64_t bytes) noexcept;
   static void to_system(std::byte* base, std::int64_t bytes) noexcept;
 
-  mutable std::mutex mutex_;
+  mutable LeafMutex mutex_;
   std::map<std::int64_t, std::vector<std::byte*>> free_;  // by class
   std::int64_t kept_bytes_ = 0;
 };

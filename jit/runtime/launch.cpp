@@ -6,14 +6,15 @@
 #include <unordered_set>
 
 #include "tileweave/jit/base/error.h"
+#include "tileweave/jit/base/fork.h"
 #include "tileweave/jit/runtime/device_state.h"
 
 namespace tileweave::runtime {
 
 const char* intern(const std::string& text) {
-  static std::mutex& mutex = *new std::mutex;  // both live for ever: faults are reported late
-  static auto& texts = *new std::unordered_set<std::string>;
+  static constinit LeafMutex mutex;
   const std::lock_guard lock(mutex);
+  static auto& texts = *new std::unordered_set<std::string>;  // lives for ever: faults are reported late
   return texts.insert(text).first->c_str();
 }
 

@@ -16,10 +16,12 @@ for i in range(200 if a.long else 3):
     r.equal(out["compiled"], 4, "one compile for each kernel")
     r.equal(out["lookups"], out["sum"], "the counters add up")
 
-# --- R31: forks while eight threads compile. In the long run only: a child has been seen to hang (docs/state.md).
-if a.long:
-    forked = r.app("--forks=100", env=r.env(TILEWEAVE_CACHE_DIR=r.dir / "forks"))
-    r.equal(forked.stderr, "", "forked children compile")
+# --- R31: forks while eight threads compile, and in the first moments of a process
+forked = r.app(f"--forks={1000 if a.long else 20}", env=r.env(TILEWEAVE_CACHE_DIR=r.dir / "forks"), timeout=3000)
+r.equal(forked.stderr, "", "forked children compile")
+for i in range(100 if a.long else 5):
+    early = r.app("--forks=2", env=r.env(TILEWEAVE_CACHE_DIR=r.dir / f"early{i}"))
+    r.equal(early.stderr, "", "children forked in a process's first moments compile")
 
 # --- R26: kernels in globals, statics, thread_locals and leaked ones, and every way to end; a warm and a cold process
 for how in ("return", "exit", "quick_exit", "_exit"):
