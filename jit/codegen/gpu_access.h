@@ -91,6 +91,11 @@ class BlockAccess {
   void store(int r, const std::vector<llvm::Value*>& values, llvm::Value* predicate);
   // The same vector as 32-bit words.
   void store_words(int r, const std::vector<llvm::Value*>& words, llvm::Value* predicate);
+  // --- copies of vectors of 16 bytes into shared memory, 0 where the view or the tile ends
+  // Whether the hardware can copy them; null: always.
+  llvm::Value* can_copy();
+  void copy_vector(int r, llvm::Value* to);
+  void copy_singly(int r, llvm::Value* to);
   // --- the same in the rotated version; registers without an element are null
   bool is_rotated() const { return rotation_ != nullptr; }
   // The view begins on a boundary of its own.
@@ -111,6 +116,7 @@ class BlockAccess {
   }
 
  private:
+  llvm::Value* bytes_inside(int r);
   llvm::Value* uniform_address();
   llvm::Value* thread_offset();  // bytes, i64
   llvm::Value* address(int r);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tileweave/jit/base/error.h"
+#include "tileweave/jit/codegen/gpu_dot_plan.h"
 
 namespace tileweave::codegen {
 namespace {
@@ -23,6 +24,7 @@ using ir::Value;
 
 constexpr int max_warps = 32;
 constexpr std::int64_t access_bytes = 16;
+constexpr std::int64_t smallest_moved_tile = 1024;            // elements: below, an access in any layout costs little
 constexpr std::int64_t largest_conversion_bytes = 64 * 1024;  // fits every target, with room for a second block
 
 // Ops that combine or order the lanes along their axis: warps had better not lie along it.
@@ -202,13 +204,18 @@ std::optional<Layout> result_layout(const Op& op, const Layout& operand) {
 // Spreads layouts over the ops, breadth first.
 class LayoutSpreader {
  public:
-  LayoutSpreader(const ir::Function& f, int warps, LayoutMap& map)
-      : f_(f), warp_bits_(std::countr_zero(static_cast<unsigned>(warps))), layouts_(map.layouts_) {}
+  LayoutSpreader(const ir::Function& f, int warps, const DotPlans* dots, LayoutMap& map)
+      : f_(f),
+        warp_bits_(std::countr_zero(static_cast<unsigned>(warps))),
+        dots_(dots),
+        layouts_(map.layouts_),
+        stores_(map.stores_) {}
 
   void run() {
     for_each_op(f_.body(), [&](const Op& op) { collect(op); });
     std::stable_sort(seeds_.begin(), seeds_.end(),
                      [](const Seed& a, const Seed& b) { return a.priority > b.priority; });
+    if (dots_ != nullptr) assign_accumulators();
     assign_largest_blocks();
     spread();
     for (const Seed& s : seeds_) {
@@ -249,6 +256,21 @@ class LayoutSpreader {
   }
   void note(const Value* v) {
     if (is_distributed(v)) values_.push_back(v);
+  }
+
+  // Loads of whole tiles keep a layout that memory likes, and so do stores: what goes between converts.
+  void assign_accumulators() {
+    spares_loads_ = true;
+    for_each_op(f_.body(), [&](const Op& op) {
+      const DotPlan* plan = dots_->of(op);
+      if (plan != nullptr && assign(op.results[0], plan->accumulator)) spread();
+    });
+    spares_loads_ = false;
+    for (const Seed& s : seeds_) {
+      if (s.op->id != OpId::store || !layouts_.contains(s.tile)) continue;
+      if (bytes_of(s.tile) > largest_conversion_bytes || s.tile->type.elements() < smallest_moved_tile) continue;
+      stores_.emplace(s.op, seed_layout(s));
+    }
   }
 
   // The largest blocks all move as memory likes it: where one is transposed on the way, a pass through shared memory
@@ -294,7 +316,11 @@ class LayoutSpreader {
   }
 
   bool assign(const Value* v, const Layout& l) {
-    if (!is_distributed(v) || !layouts_.emplace(v, l).second) return false;
+    if (!is_distributed(v)) return false;
+    if (spares_loads_ && v->def != nullptr && v->def->id == OpId::load && v->type.elements() >= smallest_moved_tile) {
+      return false;
+    }
+    if (!layouts_.emplace(v, l).second) return false;
     queue_.push_back(v);
     return true;
   }
@@ -378,7 +404,10 @@ class LayoutSpreader {
 
   const ir::Function& f_;
   const int warp_bits_;
+  const DotPlans* dots_;
+  bool spares_loads_ = false;
   std::unordered_map<const Value*, Layout>& layouts_;
+  std::unordered_map<const Op*, Layout>& stores_;
   std::vector<Seed> seeds_;
   std::vector<const Value*> values_;
   std::unordered_map<const Value*, std::vector<const Op*>> users_;
@@ -387,7 +416,14 @@ class LayoutSpreader {
   std::deque<const Value*> queue_;
 };
 
-LayoutMap::LayoutMap(const ir::Function& f, int warps) { LayoutSpreader(f, warps, *this).run(); }
+LayoutMap::LayoutMap(const ir::Function& f, int warps, const DotPlans* dots) {
+  LayoutSpreader(f, warps, dots != nullptr && dots->empty() ? nullptr : dots, *this).run();
+}
+
+const Layout& LayoutMap::of_access(const Op& op) const {
+  const auto at = stores_.find(&op);
+  return at != stores_.end() ? at->second : of(accessed_tile(op));
+}
 
 const Layout& LayoutMap::of(const Value* v) const {
   const auto at = layouts_.find(v);

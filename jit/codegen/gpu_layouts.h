@@ -10,6 +10,8 @@
 
 namespace tileweave::codegen {
 
+class DotPlans;
+
 ir::TileShape shape_of(const ir::Type& t);
 
 // A power of two, at least 1: Options::warps where given, else by the bytes of the largest tile that is read or written
@@ -18,15 +20,19 @@ int choose_warps(const ir::Function& f);
 
 // One layout for each tile value of rank 1 and more, spread from the loads and stores along the ops: an element-wise
 // chain has one layout throughout, a reduction gives a slice of its operand's, a broadcast operand has the slice of its
-// result's. Where two meet, the use converts.
+// result's. Where two meet, the use converts. Accumulators of tensor cores come before all: what is computed from them
+// stays in their layout, and a store of it has a layout of its own.
 class LayoutMap {
  public:
-  LayoutMap(const ir::Function& f, int warps);
+  LayoutMap(const ir::Function& f, int warps, const DotPlans* dots = nullptr);
   const ir::Layout& of(const ir::Value* v) const;
+  // Of the tile that a load or store moves, while it moves.
+  const ir::Layout& of_access(const ir::Op& op) const;
 
  private:
   friend class LayoutSpreader;
   std::unordered_map<const ir::Value*, ir::Layout> layouts_;
+  std::unordered_map<const ir::Op*, ir::Layout> stores_;
 };
 
 // --- how a shape op moves layouts; empty where the operand's cannot be told from the result's (or back)

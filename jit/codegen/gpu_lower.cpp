@@ -34,11 +34,6 @@ ElementTarget element_target(const Target& t) {
       .f16_convert = true, .bf16_convert = t.sm >= 80, .any_nan = true, .ordered_min = t.sm >= 80, .range_min = false};
 }
 
-std::int64_t shared_limit(const Target& t) {
-  if (t.sm >= 90) return 227 * 1024;
-  return t.sm == 80 ? 163 * 1024 : 99 * 1024;
-}
-
 ir::Layout layout_of_scalars(int warp_bits) {
   using Bases = ir::Layout::Bases;
   return ir::Layout({}, {Bases{}, Bases(5, 0), Bases(static_cast<std::size_t>(warp_bits), 0), Bases{}});
@@ -50,7 +45,8 @@ GpuLowering::GpuLowering(const ir::Function& f, const Target& target, llvm::LLVM
     : c(f, context, element_target(target), choose_warps(f), std::move(entry)),
       target_(target),
       rounded_(f),
-      layouts_(f, c.warps),
+      dots_(f, target, c.warps),
+      layouts_(f, c.warps, &dots_),
       rare_(f),
       scalar_layout_(layout_of_scalars(c.warp_bits)),
       scratch_(c) {}
@@ -68,7 +64,7 @@ LoweredKernel GpuLowering::run() {
     throw_compile_error(c.f.place,
                         "kernel '" + c.f.name + "' needs " + std::to_string(smem) + " bytes of shared memory, " +
                             target_.cpu + " has " + std::to_string(shared_limit(target_)),
-                        "use smaller blocks");
+                        has_streams_ ? "lower the block's k or Options::stages" : "use smaller blocks");
   }
   return {std::move(c.module), c.kernel->getName().str(),
           32 * c.warps,        smem,

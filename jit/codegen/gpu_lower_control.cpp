@@ -33,9 +33,10 @@ void add_incoming(const Regs& phis, const Regs& from, llvm::BasicBlock* block) {
 
 }  // namespace
 
-void GpuLowering::lower_body(const Region& r) {
-  for (const auto& op : r.ops) {
-    if (op->id != OpId::yield && op->id != OpId::condition) lower_op(*op);
+void GpuLowering::lower_ops(const Region& r, std::size_t first, std::size_t last) {
+  for (std::size_t i = first; i < last; ++i) {
+    const Op& op = *r.ops[i];
+    if (op.id != OpId::yield && op.id != OpId::condition) lower_op(op);
   }
 }
 
@@ -81,6 +82,13 @@ void GpuLowering::lower_for(const Op& op) {
   for (std::size_t i = 3; i < op.operands.size(); ++i) {
     inits.push_back(get(op.operands[i], layout_of(body.args[i - 2])));
   }
+  std::optional<Stream> stream = plan_stream(op);
+  hold_invariant_fragments(op);
+  if (stream) {
+    stream->step = step;
+    stream->trips = trips;
+    begin_stream(*stream, lo);
+  }
   llvm::BasicBlock* before = c.b.GetInsertBlock();
   llvm::BasicBlock *head = c.new_block("for"), *loop = c.new_block("do"), *after = c.new_block("done");
   c.b.CreateBr(head);
@@ -88,6 +96,8 @@ void GpuLowering::lower_for(const Op& op) {
   llvm::PHINode *count = c.b.CreatePHI(c.b.getInt64Ty(), 2), *index = c.b.CreatePHI(c.b.getInt64Ty(), 2);
   count->addIncoming(c.i64(0), before);
   index->addIncoming(lo, before);
+  llvm::PHINode* stage = stream ? c.b.CreatePHI(c.b.getInt32Ty(), 2) : nullptr;
+  if (stream) stage->addIncoming(c.i32(stream->base), before);
   std::vector<Regs> phis;
   for (const Regs& init : inits) phis.push_back(phis_for(c, init, before));
   c.b.CreateCondBr(c.b.CreateICmpNE(count, trips), loop, after);
@@ -97,12 +107,15 @@ void GpuLowering::lower_for(const Op& op) {
   open_scope();
   set(body.args[0], {index});
   for (std::size_t i = 0; i < phis.size(); ++i) set(body.args[i + 1], phis[i]);
+  if (stream) advance_stream(*stream, count, index, stage);
   lower_body(body);
   const Op& end = *body.ops.back();
   std::vector<Regs> next;
   for (std::size_t i = 0; i < phis.size(); ++i) next.push_back(get(end.operands[i], layout_of(body.args[i + 1])));
   close_scope();
+  llvm::Value* next_of_ring = stream ? next_stage(*stream, stage) : nullptr;
   llvm::BasicBlock* last = c.b.GetInsertBlock();
+  if (stream) stage->addIncoming(next_of_ring, last);
   count->addIncoming(c.b.CreateAdd(count, c.i64(1)), last);
   index->addIncoming(c.b.CreateAdd(index, step), last);
   for (std::size_t i = 0; i < phis.size(); ++i) add_incoming(phis[i], next[i], last);
@@ -110,6 +123,7 @@ void GpuLowering::lower_for(const Op& op) {
 
   c.b.SetInsertPoint(after);
   around_repeated(op, before_op);
+  if (stream) end_stream(*stream);
   for (std::size_t i = 0; i < phis.size(); ++i) define(op.results[i], layout_of(body.args[i + 1]), phis[i]);
 }
 

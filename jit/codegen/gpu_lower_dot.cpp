@@ -1,5 +1,5 @@
 // Lowering of dot as plain multiply-adds: both operands go to shared memory, every thread reads the rows and columns of
-// its accumulators. Right for every element type and shape; tensor cores are a lowering of their own.
+// its accumulators. Right for every element type and shape; gpu_lower_mma.cpp takes what tensor cores can.
 #include <llvm/IR/Constants.h>
 
 #include <algorithm>
@@ -19,8 +19,9 @@ namespace {
 
 constexpr std::int64_t operand_bytes = 48 * 1024;  // of both operands; longer sums are done in parts
 
-// An f32 rounded to the 10 fraction bits of tf32, to nearest even, NaN kept.
-llvm::Value* to_tf32(GpuContext& c, llvm::Value* x) {
+}  // namespace
+
+llvm::Value* round_to_tf32(GpuContext& c, llvm::Value* x) {
   llvm::IRBuilder<>& b = c.b;
   llvm::Value* bits = b.CreateBitCast(x, b.getInt32Ty());
   llvm::Value* odd = b.CreateAnd(b.CreateLShr(bits, 13), 1);
@@ -29,8 +30,6 @@ llvm::Value* to_tf32(GpuContext& c, llvm::Value* x) {
   llvm::Value* kept = b.CreateSelect(b.CreateFCmpUNO(x, x), b.CreateOr(bits, c.i32(0x400000)), bits);
   return b.CreateBitCast(b.CreateSelect(special, kept, rounded), x->getType());
 }
-
-}  // namespace
 
 // Writes the part [k0, k0 + part) along axis `k_axis` of an operand to shared memory at `base`, row-major.
 void GpuLowering::stage_operand(const Value* v, int k_axis, std::int64_t k0, std::int64_t part, std::int64_t base) {
@@ -126,7 +125,7 @@ Regs GpuLowering::multiply_staged(const Op& op, const Regs& acc, std::int64_t pa
   const auto read = [&](llvm::Value* at, std::int64_t step) {
     llvm::Value* offset = c.b.CreateAdd(at, c.b.CreateMul(k, c.i32(step)));
     llvm::Value* v = c.elements.convert(shared_load(offset, c.elements.register_type(from)), from, to);
-    return tf32 ? to_tf32(c, v) : v;
+    return tf32 ? round_to_tf32(c, v) : v;
   };
   std::vector<llvm::Value*> row_values, column_values;
   for (llvm::Value* at : rows) row_values.push_back(read(at, bytes));
@@ -149,6 +148,7 @@ Regs GpuLowering::multiply_staged(const Op& op, const Regs& acc, std::int64_t pa
 }
 
 void GpuLowering::lower_dot(const Op& op) {
+  if (const DotPlan* plan = dots_.of(op)) return lower_mma(op, *plan);
   const Value *a = op.operands[0], *b = op.operands[1];
   const Layout& l = layout_of(op.results[0]);
   Regs acc = get(op.operands[2], l);

@@ -166,6 +166,7 @@ Regs GpuLowering::emit_load(const Op& op, BlockAccess& a, Version v, const Regs*
 }
 
 void GpuLowering::lower_load(const Op& op) {
+  if (staged_.contains(op.results[0])) return;
   const Layout& l = layout_of(op.results[0]);
   const Regs* mask = is_masked(op) ? &get(op.operands[1 + rank_of(op)], l) : nullptr;
   order_.before(global_access(op, true), scratch_);
@@ -246,7 +247,8 @@ std::vector<llvm::Value*> GpuLowering::rounded_words(const Value* value, const L
 
 void GpuLowering::lower_store(const Op& op) {
   const Value* value = op.operands[1 + rank_of(op)];
-  const Layout& l = layout_of(value);
+  const Layout& l = layout_of_store(op, value);
+  if (l != layout_of(value)) get(value, l);
   const Regs* mask = is_masked(op) ? &get(op.operands[2 + rank_of(op)], l) : nullptr;
   const GlobalAccess access = global_access(op, true);
   // Where the store has to wait for other threads, so has what it stores: that may load.
@@ -337,7 +339,7 @@ GlobalAccess GpuLowering::global_access(const Op& op, bool this_pass) const {
   const Value* tile = op.id == OpId::store       ? op.operands[1 + rank_of(op)]
                       : op.id == OpId::store_ptr ? op.operands[1]
                                                  : op.results[0];
-  access.layout = &layout_of(tile);
+  access.layout = op.id == OpId::store ? &layout_of_store(op, tile) : &layout_of(tile);
   if (op.id == OpId::load || op.id == OpId::store) {
     access.view = op.operands[0];
     access.may_alias = facts_of(op.operands[0]).may_alias;

@@ -15,6 +15,8 @@
 #include "tileweave/jit/codegen/gpu_access.h"
 #include "tileweave/jit/codegen/gpu_axis.h"
 #include "tileweave/jit/codegen/gpu_context.h"
+#include "tileweave/jit/codegen/gpu_dot_plan.h"
+#include "tileweave/jit/codegen/gpu_fragments.h"
 #include "tileweave/jit/codegen/gpu_frame.h"
 #include "tileweave/jit/codegen/gpu_layouts.h"
 #include "tileweave/jit/codegen/gpu_lower.h"
@@ -30,6 +32,25 @@ namespace tileweave::codegen {
 using Regs = std::vector<llvm::Value*>;
 
 struct Reduction;
+
+// An f32 rounded to the 10 fraction bits of tf32, to nearest even, NaN kept (gpu_lower_dot.cpp).
+llvm::Value* round_to_tf32(GpuContext& c, llvm::Value* x);
+
+// A load of a loop that is copied to shared memory some iterations ahead.
+struct StreamedLoad {
+  const ir::Op* op = nullptr;
+  ir::Layout copies;  // which thread copies which 16 bytes
+  SharedTile tile;
+  std::int64_t at = 0;  // in a stage
+};
+// A loop with such loads. A ring of stages: while one is multiplied, the others fill.
+struct Stream {
+  const ir::Op* loop = nullptr;
+  std::vector<StreamedLoad> loads;
+  int stages = 0;
+  std::int64_t stage_bytes = 0, base = 0;
+  llvm::Value *step = nullptr, *trips = nullptr;
+};
 
 // The row-major index of a register's element in the real (not padded) tile, i32 (gpu_lower_shape.cpp).
 llvm::Value* row_major_index(GpuContext& c, TileFrame& frame, int r);
@@ -52,10 +73,12 @@ class GpuLowering {
 
   // --- versions (gpu_versions.cpp): which blocks are checked before the body, and the body once for each version
   void lower_versions();
-  void collect_checked(const ir::Region& r);
+  // How many ops of the body end with the last one that multiplies on tensor cores: all versions share them.
+  std::size_t shared_ops() const;
+  void collect_checked(const ir::Region& r, std::size_t shared);
   bool is_known_early(const ir::Value* v) const;
   void lower_early(const ir::Value* v);
-  void lower_version(Version v, llvm::BasicBlock* block);
+  void lower_version(Version v, llvm::BasicBlock* block, std::size_t first = 0);
   // gpu_rotated.cpp. False where the function has no such version: nothing was emitted that matters.
   bool lower_rotated();
   std::int64_t rotated_extent() const;
@@ -141,6 +164,28 @@ class GpuLowering {
   void stage_operand(const ir::Value* v, int k_axis, std::int64_t k0, std::int64_t part, std::int64_t base);
   Regs multiply_staged(const ir::Op& op, const Regs& acc, std::int64_t part, std::int64_t base_a, std::int64_t base_b);
   void lower_dot(const ir::Op& op);
+  // gpu_lower_mma.cpp
+  // The value that `v` is a relabelling of (or that is staged), and `l` as a layout of it.
+  const ir::Value* root_of(const ir::Value* v, ir::Layout& l) const;
+  bool has_fragments(const ir::Value* v, const ir::Layout& fragments) const;
+  Words pack_fragments(const ir::Value* v, const ir::Layout& fragments, int packed);
+  void write_staged(const ir::Value* v, const StagedTile& staged);
+  std::vector<OperandFragments> fetch_operands(const ir::Op& op, const DotPlan& plan);
+  void lower_mma(const ir::Op& op, const DotPlan& plan);
+  void multiply_step(const ir::Op& op, const DotPlan& plan, const Words& a, const Words& b, Regs& acc);
+  // gpu_lower_stream.cpp
+  std::optional<Stream> plan_stream(const ir::Op& loop) const;
+  std::optional<StreamedLoad> plan_streamed(const ir::Op& load, const ir::Op& loop) const;
+  bool feeds_products(const ir::Value* v, const ir::Region& body) const;
+  void begin_stream(Stream& s, llvm::Value* first);
+  // At the head of an iteration: its own stage, a byte offset, is full afterwards, and one more is asked for.
+  void advance_stream(const Stream& s, llvm::Value* count, llvm::Value* index, llvm::Value* stage);
+  llvm::Value* next_stage(const Stream& s, llvm::Value* stage);
+  void end_stream(const Stream& s);
+  void copy_stage(const Stream& s, llvm::Value* index, llvm::Value* stage);
+  void copy_tile(const StreamedLoad& load, BlockAccess& a, llvm::Value* base, bool by_vectors);
+  void lower_ahead(const ir::Value* v);
+  void hold_invariant_fragments(const ir::Op& loop);
   // gpu_lower_host.cpp: records for the host, in the launch's channel
   struct ChannelArea {
     std::int64_t counter, begin, capacity;
@@ -166,7 +211,8 @@ class GpuLowering {
   void lower_for(const ir::Op& op);
   void lower_if(const ir::Op& op);
   void lower_while(const ir::Op& op);
-  void lower_body(const ir::Region& r);
+  void lower_body(const ir::Region& r) { lower_ops(r, 0, r.ops.size()); }
+  void lower_ops(const ir::Region& r, std::size_t first, std::size_t last);
   void around_repeated(const ir::Op& op, const GlobalOrder& before);
 
   // --- values (gpu_values.cpp)
@@ -180,6 +226,10 @@ class GpuLowering {
   void define(const ir::Value* v, const ir::Layout& l, const Regs& regs);
   llvm::Type* register_type(const ir::Value* v);
   const ir::Layout& layout_of(const ir::Value* v) const;
+  // Of the tile of a store while it is stored.
+  const ir::Layout& layout_of_store(const ir::Op& op, const ir::Value* tile) const {
+    return tile->type.rank == 0 ? scalar_layout_ : layouts_.of_access(op);
+  }
   const Regs* find(const ir::Value* v, const ir::Layout& l) const;
   // Nothing where `v` has to be converted from the registers it is held in.
   std::optional<Regs> make_again(const ir::Value* v, const ir::Layout& l);
@@ -221,7 +271,10 @@ class GpuLowering {
   const ir::RoundedValues rounded_;
   std::vector<ChannelText> texts_;  // what the numbers in channel records mean
   bool has_byte_atomics_ = false;
+  const DotPlans dots_;
   LayoutMap layouts_;
+  std::unordered_map<const ir::Value*, StagedTile> staged_;
+  bool has_streams_ = false;
   const RarePaths rare_;
   bool is_rare_ = false;  // inside a branch of rare_element
   ir::Layout scalar_layout_;

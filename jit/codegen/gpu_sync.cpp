@@ -29,17 +29,31 @@ bool conflict(const GlobalAccess& a, const GlobalAccess& b) {
 
 }  // namespace
 
-std::int64_t SharedScratch::allocate(std::int64_t bytes) {
+std::int64_t SharedScratch::allocate(std::int64_t bytes, std::int64_t alignment) {
+  const auto aligned = [&](std::int64_t at) { return (at + alignment - 1) / alignment * alignment; };
   bytes = (bytes + 15) / 16 * 16;
-  if (unknown_ || (next_ > 0 && next_ + bytes > pool_bytes)) {
+  if (unknown_ || (next_ > floor_ && aligned(next_) + bytes > floor_ + pool_bytes)) {
     barrier();
-    next_ = 0;
-    unknown_ = false;
+    restart();
   }
-  const std::int64_t offset = next_;
-  next_ += bytes;
+  const std::int64_t offset = aligned(next_);
+  next_ = offset + bytes;
   high_water_ = std::max(high_water_, next_);
   return offset;
+}
+
+std::int64_t SharedScratch::reserve(std::int64_t bytes, std::int64_t alignment) {
+  if (unknown_ || next_ > floor_) barrier();
+  const std::int64_t offset = (floor_ + alignment - 1) / alignment * alignment;
+  floor_ = offset + bytes;
+  high_water_ = std::max(high_water_, floor_);
+  restart();
+  return offset;
+}
+
+void SharedScratch::release(std::int64_t offset) {
+  floor_ = next_ = offset;
+  unknown_ = true;
 }
 
 void SharedScratch::barrier() {

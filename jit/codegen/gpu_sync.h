@@ -15,22 +15,26 @@ class SharedScratch {
  public:
   explicit SharedScratch(GpuContext& c) : c_(c) {}
 
-  // The byte offset of `bytes` bytes, 16-byte aligned, that no thread reads any more.
-  std::int64_t allocate(std::int64_t bytes);
+  // The byte offset of `bytes` bytes, aligned, that no thread reads any more.
+  std::int64_t allocate(std::int64_t bytes, std::int64_t alignment = 16);
+  // Bytes that are kept until they are given back, last first: exchanges go behind them. Both ends need a barrier
+  // before the bytes are used by others; reserve puts it, after release the next allocate does.
+  std::int64_t reserve(std::int64_t bytes, std::int64_t alignment);
+  void release(std::int64_t offset);
   // Between the writes and the reads of an exchange.
   void barrier();
   // Code that runs again, or that may have been left out, comes next: what is free is not known any more.
   void forget();
   // Another version of the kernel: a program runs only one.
   void restart() {
-    next_ = 0;
+    next_ = floor_;
     unknown_ = false;
   }
   std::int64_t bytes_used() const { return high_water_; }
 
  private:
   GpuContext& c_;
-  std::int64_t next_ = 0, high_water_ = 0;
+  std::int64_t floor_ = 0, next_ = 0, high_water_ = 0;
   bool unknown_ = false;
 };
 

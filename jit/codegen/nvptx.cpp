@@ -27,6 +27,12 @@ void annotate(llvm::Module& m, llvm::Function& kernel, const char* what, int val
 bool moves_registers(const llvm::Module& m) {
   return m.getFunction("tw.set_registers_up") != nullptr || m.getFunction("tw.set_registers_down") != nullptr;
 }
+// Operands of products go in and out of vectors, which expanded primitives take apart again.
+bool multiplies_matrices(const llvm::Module& m) {
+  return std::any_of(m.begin(), m.end(), [](const llvm::Function& f) {
+    return f.getName().starts_with("tw.mma_") || f.getName().starts_with("tw.wgmma_");
+  });
+}
 // setmaxnreg counts from a number that the kernel states: an equal share of the multiprocessor's registers, in eights.
 int registers_at_entry(int threads) { return std::min(65536 / threads / 8 * 8, 248); }
 
@@ -72,9 +78,14 @@ std::string nvptx_text(LoweredKernel& kernel, const Target& target, Emit emit) {
   make_kernel(m, kernel);
   verify_module(m);
   optimize(m, *machine);
+  const bool has_products = multiplies_matrices(m);
   expand_primitives(m, target.sm);
   verify_module(m);
-  remove_dead_code(m, *machine);
+  if (has_products) {
+    optimize(m, *machine);
+  } else {
+    remove_dead_code(m, *machine);
+  }
   check_calls(m);
   if (emit == Emit::llvm) return emit_llvm(m);
   std::string ptx = with_cuda_functions(m, emit_assembly(m, *machine), target);

@@ -2,95 +2,15 @@
 // Beside sweep.cpp.
 #include "tests/property/gpu_kernels.h"
 
-#include <functional>
 #include <string>
 #include <utility>
 
-#include "tests/property/dice.h"
-#include "tileweave/jit/ir/builder.h"
-#include "tileweave/jit/ir/host_eval.h"
+#include "tests/property/kernel_builder.h"
 
 namespace tileweave::property {
 namespace {
 
 using namespace ir;
-
-class Kernel {
- public:
-  explicit Kernel(std::string name) : b(c_.program.function), dice_(0x9e37) { c_.name = std::move(name); }
-
-  // `strides` empty: row-major.
-  Value* input(Dtype t, const Extents& e, Extents strides = {}) { return view(t, e, std::move(strides), false); }
-  Value* output(Dtype t, const Extents& e, Extents strides = {}) { return view(t, e, std::move(strides), true); }
-  // Replaces the values of the input made last.
-  void fill(const std::function<std::int64_t(std::int64_t)>& f) {
-    Argument& a = c_.program.arguments.back();
-    const Dtype t = c_.program.function.params.back().value->type.elem;
-    for (std::size_t i = 0; i < a.elements.size(); ++i) {
-      a.elements[i] = host::from_int(f(static_cast<std::int64_t>(i)), t);
-    }
-  }
-  SweepCase take(Grid grid) {
-    c_.program.grid = grid;
-    return {std::move(c_.name), {0, std::move(c_.program.function), std::move(c_.program.arguments), grid}};
-  }
-
-  Value* load(Value* v, std::vector<Value*> offsets, const Extents& e, double pad = 0) {
-    return b.load(v, offsets, e, nullptr, host::from_double(pad, v->type.elem));
-  }
-  // The block and the mask of its lanes inside the view.
-  std::pair<Value*, Value*> load_valid(Value* v, const std::vector<Value*>& offsets, const Extents& e) {
-    return {load(v, offsets, e), b.inside(v, offsets, e)};
-  }
-  void store(Value* v, std::vector<Value*> offsets, Value* x) { b.store(v, offsets, x, nullptr); }
-  Value* program(int axis, std::int64_t times) {
-    return b.elementwise(OpId::mul, {b.program_id(axis), b.index(times)});
-  }
-  // A [m, 1] or [m] value over the columns of `like`.
-  Value* over(Value* x, Value* like) {
-    if (x->type.rank < like->type.rank) x = b.expand_dims(x, like->type.rank - 1);
-    return b.broadcast(x, like->type.shape());
-  }
-  Value* number(const Type& like, double v) { return b.constant(like, v); }
-
- private:
-  Value* view(Dtype t, const Extents& e, Extents strides, bool is_output) {
-    Argument a;
-    a.extents = e;
-    a.strides = std::move(strides);
-    if (a.strides.empty()) {
-      a.strides.assign(e.size(), 1);
-      for (std::size_t k = e.size(); k-- > 1;) a.strides[k - 1] = a.strides[k] * e[k];
-    }
-    a.is_output = is_output;
-    std::int64_t count = 1;
-    for (const std::int64_t n : e) count *= n;
-    for (std::int64_t i = 0; i < count; ++i) {
-      const double v = static_cast<double>(dice_.between(-64, 64)) / (is_float(t) ? 16.0 : 1.0);
-      a.elements.push_back(host::from_double(v, t));
-    }
-    Value* value = c_.program.function.add_param(Type::view(t, static_cast<int>(e.size()), !is_output), "");
-    ViewFacts& facts = c_.program.function.params.back().facts;
-    facts.aligned_base = facts.offsets_fit_32 = true;
-    for (std::size_t k = 0; k < a.strides.size(); ++k) {
-      if (a.strides[k] == 1) facts.unit_stride = static_cast<std::uint8_t>(facts.unit_stride | 1u << k);
-      if (a.strides[k] * dtype_bytes(t) % 16 == 0) {
-        facts.aligned_stride = static_cast<std::uint8_t>(facts.aligned_stride | 1u << k);
-      }
-    }
-    if (a.strides.empty() || a.strides.back() < 0) facts.aligned_base = false;
-    c_.program.arguments.push_back(std::move(a));
-    return value;
-  }
-
-  SweepCase c_;
-
- public:
-  Builder b;
-
- private:
-  Dice dice_;
-};
 
 // z = x * y + x, flat, the last block ragged.
 SweepCase flat(Dtype t, std::int64_t n) {
@@ -100,6 +20,17 @@ SweepCase flat(Dtype t, std::int64_t n) {
   Value *a = k.load(x, {at}, {1024}), *b = k.load(y, {at}, {1024});
   k.store(z, {at}, k.b.elementwise(OpId::add, {k.b.elementwise(OpId::mul, {a, b}), a}));
   return k.take({(n + 1023) / 1024, 1, 1});
+}
+
+// z = (x / 3) * (y / 3) + x, whose product is no f32.
+SweepCase inexact_product(std::int64_t n) {
+  Kernel k("inexact product");
+  Value *x = k.input(Dtype::f32, {n}), *y = k.input(Dtype::f32, {n}), *z = k.output(Dtype::f32, {n});
+  Value *zero = k.b.index(0), *a = k.load(x, {zero}, {n}), *b = k.load(y, {zero}, {n}),
+        *third = k.number(a->type, 1.0 / 3);
+  Value *p = k.b.elementwise(OpId::mul, {a, third}), *q = k.b.elementwise(OpId::mul, {b, third});
+  k.store(z, {zero}, k.b.elementwise(OpId::fma, {p, q, a}));
+  return k.take({1, 1, 1});
 }
 
 SweepCase softmax(Dtype t, std::int64_t rows, std::int64_t columns, std::int64_t block) {
@@ -296,6 +227,7 @@ std::vector<SweepCase> gpu_kernels() {
   std::vector<SweepCase> all;
   all.push_back(flat(Dtype::f32, 5000));
   all.push_back(flat(Dtype::f16, 4099));
+  all.push_back(inexact_product(512));
   all.push_back(flat(Dtype::i8, 3001));
   all.push_back(softmax(Dtype::f32, 3, 1000, 1024));
   all.push_back(softmax(Dtype::f16, 3, 100, 128));

@@ -199,6 +199,24 @@ bool cut_index(llvm::Module& m) {
   return any;
 }
 
+// Lanes of a vector in another order.
+Change reordered(std::vector<int> order) {
+  return [order = std::move(order)](llvm::IRBuilder<>& b, CallInst&, llvm::Value* v) {
+    return b.CreateShuffleVector(v, order);
+  };
+}
+
+// ldmatrix that forgets to transpose.
+bool forget_transposition(llvm::Module& m) {
+  const std::vector<CallInst*> all = calls(m, PrimitiveId::ldmatrix_trans);
+  for (CallInst* call : all) {
+    const llvm::StringRef name = call->getCalledFunction()->getName();
+    const auto use = codegen::primitive_from_name({name.data(), name.size()});
+    call->setCalledFunction(codegen::declare_primitive(m, PrimitiveId::ldmatrix, use->element));
+  }
+  return !all.empty();
+}
+
 }  // namespace
 
 std::vector<PlantedBug> planted_bugs() {
@@ -260,6 +278,18 @@ std::vector<PlantedBug> planted_bugs() {
       {"invalid lanes take part in reductions", lose_identities},
       {"fma is rounded twice", split_fma},
       {"indices are cut short", cut_index},
+      {"fragments are read with another swizzle", change_argument(PrimitiveId::ldmatrix, 0, other_swizzle)},
+      {"fragments are not transposed", forget_transposition},
+      {"the words of a fragment in another order", change_argument(PrimitiveId::mma_f16, 0, reordered({0, 2, 1, 3}))},
+      {"the rows of an accumulator swapped", change_result(PrimitiveId::mma_f16, reordered({2, 3, 0, 1}))},
+      {"copies are not waited for", drop(PrimitiveId::async_wait, all)},
+      {"copies are waited for one stage too late", change_argument(PrimitiveId::async_wait, 0, plus(1))},
+      {"copies land with another swizzle", change_argument(PrimitiveId::async_copy, 0, other_swizzle)},
+      {"copies past the edge bring what is there",
+       change_argument(PrimitiveId::async_copy, 2,
+                       [](llvm::IRBuilder<>& b, CallInst&, llvm::Value* v) {
+                         return is_constant(v) ? v : static_cast<llvm::Value*>(b.getInt32(16));
+                       })},
   };
 }
 

@@ -7,6 +7,7 @@
 
 #include "tests/property/compare.h"
 #include "tests/property/gpu_kernels.h"
+#include "tests/property/matmul_kernels.h"
 #include "tests/property/planted_bugs.h"
 #include "tests/property/random_program.h"
 #include "tests/property/simt_executor.h"
@@ -34,6 +35,9 @@ std::vector<SweepCase> suite() {
     Program p = random_program(seed, {.ops = 12, .max_elements = 2048, .reductions = 30});
     all.push_back({"random " + std::to_string(seed), std::move(p)});
   }
+  const MatmulShape s{.m = 40, .n = 40, .k = 104, .block_m = 32, .block_n = 32, .block_k = 32, .stages = 3};
+  all.push_back(matmul(Dtype::f16, s));
+  all.push_back(linear_epilogue(s));
   return all;
 }
 

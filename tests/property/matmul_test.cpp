@@ -1,0 +1,107 @@
+// Products on tensor cores under SIMT emulation, against the interpreter; and which instructions they became.
+// The bound is Interpreter's: products are exact, and a sum of n terms in f32 in any order is within
+// 2 n eps * (sum of magnitudes) of the interpreter's.
+#include <doctest/doctest.h>
+
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
+
+#include <map>
+
+#include "tests/property/compare.h"
+#include "tests/property/matmul_kernels.h"
+#include "tests/property/simt_executor.h"
+
+using namespace tileweave;
+using namespace tileweave::property;
+
+namespace {
+
+// Calls of each primitive in the lowered module, by name.
+using Calls = std::map<std::string, int>;
+Calls calls_in(const llvm::Module& m) {
+  Calls calls;
+  for (const llvm::Function& f : m) {
+    for (const llvm::Instruction& i : llvm::instructions(f)) {
+      const auto* call = llvm::dyn_cast<llvm::CallInst>(&i);
+      if (call != nullptr && call->getCalledFunction() != nullptr) ++calls[call->getCalledFunction()->getName().str()];
+    }
+  }
+  return calls;
+}
+
+void check_case(const SweepCase& c, const SimtOptions& options) {
+  const auto difference = compare_with_interpreter(c.program, prepare_for_backend, simt_executor(options), true);
+  CHECK_MESSAGE(!difference, c.name << " on " << options.target << ": " << difference.value_or(""));
+}
+
+Calls calls_of(const SweepCase& c, const std::string& target = "simt:sm_90a") {
+  Calls calls;
+  SimtOptions options{.target = target};
+  options.observe = [&](const llvm::Module& m) { calls = calls_in(m); };
+  check_case(c, options);
+  return calls;
+}
+
+}  // namespace
+
+TEST_CASE("products of every element type, order and edge agree with the interpreter") {
+  for (const SweepCase& c : matmul_kernels()) {
+    CAPTURE(c.name);
+    for (const std::uint64_t seed : {0u, 1u}) check_case(c, {.seed = seed});
+  }
+}
+
+TEST_CASE("products on sm_80, which has no fp8") {
+  for (const Dtype t : {Dtype::f16, Dtype::f8e4m3, Dtype::i8}) {
+    const SweepCase c =
+        matmul(t, {.m = 40, .n = 48, .k = 72, .block_m = 32, .block_n = 32, .block_k = 32, .b_columns = true});
+    const Calls calls = calls_of(c, "simt:sm_80");
+    CHECK(calls.contains("tw.mma_f16") == (t == Dtype::f16));
+    CHECK(calls.contains("tw.mma_s8") == (t == Dtype::i8));
+    CHECK_FALSE(calls.contains("tw.mma_fp8.e4m3_e4m3"));
+  }
+}
+
+TEST_CASE("each element type has its instruction, and exact f32 none") {
+  const MatmulShape s{.m = 32, .n = 32, .k = 32, .block_m = 32, .block_n = 32, .block_k = 32};
+  const auto uses = [&](Dtype t, const char* name, MatmulShape shape) {
+    return calls_of(matmul(t, shape)).contains(name);
+  };
+  CHECK(uses(Dtype::f16, "tw.mma_f16", s));
+  CHECK(uses(Dtype::bf16, "tw.mma_bf16", s));
+  CHECK(uses(Dtype::i8, "tw.mma_s8", s));
+  CHECK(uses(Dtype::f64, "tw.mma_f64", s));
+  CHECK(uses(Dtype::f8e4m3, "tw.mma_fp8.e4m3_e4m3", s));
+  CHECK(uses(Dtype::f8e5m2, "tw.mma_fp8.e5m2_e5m2", s));
+  CHECK_FALSE(uses(Dtype::f32, "tw.mma_tf32", s));
+  MatmulShape rounded = s;
+  rounded.tf32 = true;
+  CHECK(uses(Dtype::f32, "tw.mma_tf32", rounded));
+}
+
+TEST_CASE("operands come by ldmatrix: plain where k is contiguous, transposed where it is not") {
+  MatmulShape s{.m = 32, .n = 32, .k = 32, .block_m = 32, .block_n = 32, .block_k = 32};
+  Calls calls = calls_of(matmul(Dtype::f16, s));
+  CHECK(calls.contains("tw.ldmatrix.v4i32"));
+  CHECK(calls.contains("tw.ldmatrix_trans.v4i32"));
+  s.b_columns = true;
+  calls = calls_of(matmul(Dtype::f16, s));
+  CHECK(calls.contains("tw.ldmatrix.v4i32"));
+  CHECK_FALSE(calls.contains("tw.ldmatrix_trans.v4i32"));
+  s.a_columns = true, s.b_columns = false;
+  calls = calls_of(matmul(Dtype::f16, s));
+  CHECK_FALSE(calls.contains("tw.ldmatrix.v4i32"));
+  CHECK(calls.contains("tw.ldmatrix_trans.v4i32"));
+}
+
+TEST_CASE("loops stream what they load from views, and nothing where one stage is asked for") {
+  MatmulShape s{.m = 40, .n = 40, .k = 96, .block_m = 32, .block_n = 32, .block_k = 32, .stages = 3};
+  CHECK(calls_of(matmul(Dtype::f16, s)).contains("tw.async_copy.v4i32"));
+  s.stages = 1;
+  CHECK_FALSE(calls_of(matmul(Dtype::f16, s)).contains("tw.async_copy.v4i32"));
+  CHECK(calls_of(attention(Dtype::f16, 64, 64, 32, 2)).contains("tw.async_copy.v4i32"));
+  // One operand gathered, the other streamed.
+  CHECK(calls_of(gathered_product(50, 32, 48)).contains("tw.async_copy.v4i32"));
+}
