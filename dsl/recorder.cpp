@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tileweave/jit/base/error.h"
+#include "tileweave/jit/ir/limits.h"
 
 namespace tileweave::record {
 namespace {
@@ -61,6 +62,11 @@ Place Recorder::begin(const Place& p) {
   if (broken.known()) {
     throw_record_error(broken, "a tw::range loop is left early, by break, return or goto",
                        "a loop is recorded once and runs to its end: use tw::while_ with a condition");
+  }
+  // verify says how many there are; a C++ loop that unrolls without end is not recorded to its end for that.
+  if (builder.region()->ops.size() > 4 * ir::max_block_ops) {
+    throw_record_error(last, "a block of operations is over the limit of " + std::to_string(ir::max_block_ops),
+                       "a C++ loop unrolls into the kernel; use tw::range for a loop that is compiled once");
   }
   close_if();
   return last;

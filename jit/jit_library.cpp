@@ -62,12 +62,14 @@ class CompileGate final : cache::ForkAware {
   }
   void enter() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !forking_; });
+    changed_.wait(lock, [this] { return !forking_ || inside_here > 0; });
     ++inside_;
+    ++inside_here;
   }
   void leave() {
     const std::lock_guard lock(mutex_);
     --inside_;
+    --inside_here;
     changed_.notify_all();
   }
 
@@ -76,11 +78,14 @@ class CompileGate final : cache::ForkAware {
   void before_fork() override {
     std::unique_lock lock(mutex_);
     forking_ = true;
-    changed_.wait(lock, [this] { return inside_ == 0; });
+    changed_.wait(lock, [this] { return inside_ == inside_here; });  // a compile that forks itself is not waited for
     lock.release();
   }
   void after_fork(bool is_child) override {
-    if (is_child) ::new (&changed_) std::condition_variable;  // its waiters are not here
+    if (is_child) {
+      ::new (&changed_) std::condition_variable;  // its waiters are not here
+      inside_ = inside_here;
+    }
     forking_ = false;
     mutex_.unlock();
     changed_.notify_all();
@@ -90,7 +95,9 @@ class CompileGate final : cache::ForkAware {
   std::condition_variable changed_;
   int inside_ = 0;
   bool forking_ = false;
+  static thread_local int inside_here;  // of this thread
 };
+thread_local int CompileGate::inside_here = 0;
 
 struct InsideGate {
   InsideGate() { CompileGate::instance().enter(); }

@@ -10,6 +10,7 @@
 #include "tileweave/jit/base/error.h"
 #include "tileweave/jit/ir/host_eval.h"
 #include "tileweave/jit/ir/infer.h"
+#include "tileweave/jit/ir/limits.h"
 
 namespace tileweave::ir {
 namespace {
@@ -411,6 +412,11 @@ Region* Builder::add_region(Op* op, std::vector<Type> args) {
 }
 
 void Builder::enter(Region* r) {
+  // Here and not in verify alone: a lambda that nests without end would use up its thread's stack first.
+  if (stack_.size() >= static_cast<std::size_t>(max_region_depth)) {
+    throw_record_error(r->parent->place,
+                       "control flow is nested more than " + std::to_string(max_region_depth) + " deep");
+  }
   stack_.push_back(region_);
   region_ = r;
 }

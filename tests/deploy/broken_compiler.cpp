@@ -3,7 +3,8 @@
 //   crash  segmentation fault     hang    never returns     hungry   takes memory until there is none
 //   abort  as LLVM does on a fatal error, with a line on stderr      quit   ends the process quietly
 //   steps  hang after having started a child that never ends
-// With BROKEN_COMPILER_SLOW every compile for a GPU takes ten seconds more.
+// With BROKEN_COMPILER_FAILS=record|compile|internal every kernel fails with such an error, with =empty it has no code,
+// with =cut half of its code is missing. With BROKEN_COMPILER_SLOW every compile for a GPU takes ten seconds more.
 #include <dlfcn.h>
 #include <signal.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "tileweave/jit/jit_entry.h"
 
@@ -37,6 +39,27 @@ void misbehave(std::string_view text) {
     std::abort();
   }
 }
+using Compile = decltype(&tileweave_jit_compile);
+
+void keep(void* user, const void* data, std::size_t bytes) {
+  const auto* p = static_cast<const char*>(data);
+  static_cast<std::vector<char>*>(user)->assign(p, p + bytes);
+}
+
+// What the real compiler says of this text, spoilt.
+int fail(std::string_view how, Compile compile, const char* codegen_id, std::string_view text, const char* target,
+         tileweave_jit_sink sink, void* user) {
+  const bool is_code = how == "empty" || how == "cut";
+  if (!is_code) text = "this is no tile IR";
+  std::vector<char> reply;
+  (void)compile(codegen_id, text.data(), text.size(), target, keep, nullptr, &reply);
+  if (is_code) reply.resize(how == "cut" ? reply.size() / 2 : 0);
+  sink(user, reply.data(), reply.size());
+  if (is_code) return tileweave_jit_done;
+  return how == "record"    ? tileweave_jit_record_error
+         : how == "compile" ? tileweave_jit_compile_error
+                            : tileweave_jit_internal_error;
+}
 }  // namespace
 
 int tileweave_jit_compile(const char* codegen_id, const char* text, std::size_t text_bytes, const char* target,
@@ -45,6 +68,9 @@ int tileweave_jit_compile(const char* codegen_id, const char* text, std::size_t 
   if (std::getenv("BROKEN_COMPILER_SLOW") != nullptr && std::string_view(target).starts_with("sm_")) ::sleep(10);
   static void* const real = ::dlopen(std::getenv("BROKEN_COMPILER_REAL"), RTLD_NOW | RTLD_LOCAL);
   if (real == nullptr) std::abort();
-  const auto compile = reinterpret_cast<decltype(&tileweave_jit_compile)>(::dlsym(real, "tileweave_jit_compile"));
+  const auto compile = reinterpret_cast<Compile>(::dlsym(real, "tileweave_jit_compile"));
+  if (const char* how = std::getenv("BROKEN_COMPILER_FAILS"); how != nullptr && *how != '\0') {
+    return fail(how, compile, codegen_id, {text, text_bytes}, target, sink, user);
+  }
   return compile(codegen_id, text, text_bytes, target, sink, observer, user);
 }

@@ -11,10 +11,10 @@ import tempfile
 
 def arguments():
     parser = argparse.ArgumentParser()
-    for name in ("build", "source", "tool", "app", "broken", "other-llvm", "plugin", "plugin-host", "sanitize"):
+    for name in ("build", "source", "tool", "app", "broken", "other-llvm", "plugin", "plugin-host", "odd", "without-sockets", "sanitize"):
         parser.add_argument("--" + name)
     a = parser.parse_args()
-    for name in ("build", "source", "tool", "app", "broken", "other_llvm", "plugin", "plugin_host"):
+    for name in ("build", "source", "tool", "app", "broken", "other_llvm", "plugin", "plugin_host", "odd", "without_sockets"):
         setattr(a, name, pathlib.Path(getattr(a, name)))
     a.long = os.environ.get("TILEWEAVE_LONG") == "1"
     return a
