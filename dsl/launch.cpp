@@ -27,7 +27,8 @@ std::uint64_t pack_options(const Options& o) {
   return static_cast<std::uint64_t>(static_cast<std::uint16_t>(o.warps)) |
          static_cast<std::uint64_t>(static_cast<std::uint16_t>(o.stages)) << 16 |
          static_cast<std::uint64_t>(o.fast_math) << 32 | static_cast<std::uint64_t>(o.contract) << 33 |
-         static_cast<std::uint64_t>(o.checked) << 34 | static_cast<std::uint64_t>(o.debug & 3) << 35;
+         static_cast<std::uint64_t>(o.checked) << 34 | static_cast<std::uint64_t>(o.debug & 3) << 35 |
+         static_cast<std::uint64_t>(o.overflow) << 37;
 }
 
 bool is_checked(std::uint64_t options) { return (options >> 34 & 1) != 0 || env().check; }

@@ -102,12 +102,14 @@ class Mask {
   record::Raw raw_{};
 };
 
-// `.cache = tw::Cache::streaming`: how the caches should treat what is loaded or stored. Values do not depend on it.
+// `.cache = tw::Cache::streaming`: how the caches should treat what is loaded or stored. Values do not depend
+// on it, but for volatile_ where other programs write what this one reads.
 enum class Cache : std::uint8_t {
   automatic,
   streaming,    // used once: the first to go
   no_allocate,  // past the first level
-  keep          // used again: the last to go
+  keep,         // used again: the last to go
+  volatile_     // in memory at this point of the program, once for each lane: another program may change it meanwhile
 };
 
 template <class T, int R>
@@ -124,7 +126,7 @@ struct StoreOptions {
 
 namespace detail {
 constexpr std::string_view hint_of(Cache c) {
-  constexpr std::string_view names[] = {"", "streaming", "no_allocate", "keep"};
+  constexpr std::string_view names[] = {"", "streaming", "no_allocate", "keep", "volatile"};
   return names[static_cast<std::size_t>(c)];
 }
 template <class T, int R>

@@ -14,9 +14,10 @@ struct Options {
   int warps = 0;
   int stages = 0;
   bool fast_math = false;
-  bool contract = true;  // a * b + c within one expression may become one fma
-  bool checked = false;  // bounds-checked accesses
-  int debug = 0;         // 0, 1: source lines, 2: source lines and named values
+  bool contract = true;   // a * b + c within one expression may become one fma
+  bool checked = false;   // bounds-checked accesses
+  int debug = 0;          // 0, 1: source lines, 2: source lines and named values
+  bool overflow = false;  // + - * of signed integers that overflow fail the launch, instead of wrapping
 };
 
 // The number of programs along up to three axes. 64 bits; zero is legal and launches nothing.

@@ -171,6 +171,30 @@ void begin_while(const Place& p);
 void while_condition(const Raw& flag, const Place& p);
 void end_while();
 
+// --- functions (record_call.cpp)
+// A function as its tw::function object names it: `identity` is one address for each lambda.
+struct Callee {
+  const void* identity;
+  std::string_view name;
+  Place place;
+};
+// What records a callee's body: its parameters in the order of the arguments, and its results back.
+class CalleeBody {
+ public:
+  template <class F>
+  explicit CalleeBody(const F& f)
+      : object_(&f),
+        call_([](const void* o, std::span<const Raw> parameters) { return (*static_cast<const F*>(o))(parameters); }) {}
+  std::vector<Raw> operator()(std::span<const Raw> parameters) const { return call_(object_, parameters); }
+
+ private:
+  const void* object_;
+  std::vector<Raw> (*call_)(const void*, std::span<const Raw>);
+};
+// Calls the function; records it first where it is new for these types, extents and constants.
+std::vector<Raw> call(const Callee& callee, std::span<const Raw> arguments, std::span<const std::uint64_t> constants,
+                      const CalleeBody& body, const Place& p);
+
 // --- debugging
 void device_print(std::string_view label, const Raw& value, const Place& p);
 void device_assert(const Raw& condition, std::string_view message, const Place& p);

@@ -4,15 +4,28 @@
 #include "tileweave/jit/base/error.h"
 
 namespace tileweave::record {
+namespace {
+
+// A launch checks requirements against its own arguments.
+Recorder& kernel_recorder(const Place& p) {
+  Recorder& r = current(p);
+  if (r.is_function()) {
+    throw_record_error(p, "requires_: in function '" + r.function.name + "'",
+                       "a launch checks its own arguments: require it in the kernel's lambda");
+  }
+  return r;
+}
+
+}  // namespace
 
 void require(const Raw& condition, const std::string& text, const Place& place) {
-  Recorder& r = current(place);
+  Recorder& r = kernel_recorder(place);
   const Place p = r.begin(place);
   r.requirements.push_back({r.use(condition, p), nullptr, 0, text, p});
 }
 
 void require_aligned(const Raw& view, index_t bytes, const Place& place) {
-  Recorder& r = current(place);
+  Recorder& r = kernel_recorder(place);
   const Place p = r.begin(place);
   if (bytes < 1 || (bytes & (bytes - 1)) != 0) {
     throw_record_error(p, "requires_: an alignment of " + std::to_string(bytes) + " bytes",

@@ -74,8 +74,12 @@ Place Recorder::begin(const Place& p) {
 
 ir::Value* Recorder::use(const Raw& raw, const Place& p) {
   if (raw.session != session || raw.value == nullptr) {
-    throw_record_error(p, "a tile of another recording is used in kernel '" + function.name + "'",
-                       "a tile lives while its kernel's lambda runs: keep no tile in a global or static variable");
+    throw_record_error(
+        p,
+        "a tile of another recording is used in " + std::string(is_function() ? "function '" : "kernel '") +
+            function.name + "'",
+        is_function() ? "give it to the tw::function as an argument"
+                      : "a tile lives while its kernel's lambda runs: keep no tile in a global or static variable");
   }
   const ir::Region* home = raw.value->def != nullptr ? raw.value->def->parent : raw.value->region;
   if (home != nullptr && !is_open(home, builder.region())) {
@@ -87,6 +91,32 @@ ir::Value* Recorder::use(const Raw& raw, const Place& p) {
 }
 
 void Recorder::finish() { begin({}); }
+
+void Recorder::adopt(const ir::Function& recorded) {
+  const ir::Options options = function.options;
+  function = recorded.clone();
+  function.options = options;
+  if (!options.checked) return;
+  // In checked mode a launch gives each pointer with the memory it may reach (Frame::pointer).
+  auto& ops = function.body().ops;
+  for (std::size_t i = function.params.size(); i-- > 0;) {
+    ir::Value* pointer = function.params[i].value;
+    if (!pointer->type.is_pointer()) continue;
+    ir::Value* view = function.new_value(ir::Type::view(pointer->type.elem, 1, pointer->type.is_const));
+    view->index = pointer->index;
+    view->name = pointer->name;
+    function.params[i].value = view;
+    auto op = std::make_unique<ir::Op>();
+    op->id = ir::OpId::view_base;
+    op->operands = {view};
+    op->results = {pointer};
+    op->place = function.place;
+    op->parent = &function.body();
+    pointer->def = op.get();
+    pointer->index = 0;
+    ops.insert(ops.begin(), std::move(op));
+  }
+}
 
 Recorder& current(const Place& p) {
   if (recording == nullptr) {
@@ -108,5 +138,8 @@ Scope::Scope(Recorder& r) {
   recording = &r;
 }
 Scope::~Scope() { recording = nullptr; }
+
+CalleeScope::CalleeScope(Recorder& r) : caller_(recording) { recording = &r; }
+CalleeScope::~CalleeScope() { recording = caller_; }
 
 }  // namespace tileweave::record

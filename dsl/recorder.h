@@ -24,6 +24,24 @@ class MaskFacts {
   std::unordered_map<ir::Value*, std::vector<ir::Value*>> weaker_;
 };
 
+// A function recorded for one set of argument types, extents and constants.
+struct CalleeInstance {
+  const void* identity = nullptr;
+  std::string key;   // what tells it from the function's other instances
+  std::string name;  // in the IR
+  // The results' values come first; what their validities hang on, and no parameter is, follows.
+  std::vector<ir::Type> types;
+  std::vector<ir::Value*> masks;                      // one a result, values of the callee; null: all lanes valid
+  std::unordered_map<ir::Value*, std::size_t> extra;  // of what the masks hang on: which result
+};
+
+// The functions of one recording, and those that are being recorded now, the innermost last.
+struct CallTable {
+  std::vector<CalleeInstance> instances;
+  std::vector<Callee> active;
+  std::vector<ir::Function>* functions = nullptr;  // of the kernel
+};
+
 class Recorder {
  public:
   Recorder(std::string name, const Place& place);
@@ -46,6 +64,9 @@ class Recorder {
   }
   // The end of the user's lambda: gives up what is still open.
   void finish();
+  // Instead of recording: a whole function that was recorded before, under the options of this launch. Nothing can be
+  // recorded after it.
+  void adopt(const ir::Function& recorded);
 
   bool is_placed = false;  // the statement being recorded gave its place
   Place last;              // of the last statement that has one
@@ -75,6 +96,11 @@ class Recorder {
   };
   std::vector<Combining> combining;
 
+  // Functions that were called: the kernel's recorder has the list, those of its functions point to it.
+  CallTable own_calls;
+  CallTable* calls = &own_calls;
+  bool is_function() const { return calls != &own_calls; }
+
  private:
   void close_if();
 };
@@ -89,6 +115,18 @@ class Scope {
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
+};
+
+// Makes the recorder of a function the thread's while it lives, in place of its caller's.
+class CalleeScope {
+ public:
+  explicit CalleeScope(Recorder& r);
+  ~CalleeScope();
+  CalleeScope(const CalleeScope&) = delete;
+  CalleeScope& operator=(const CalleeScope&) = delete;
+
+ private:
+  Recorder* caller_;
 };
 
 // --- validity (validity.cpp); null means all lanes valid, and masks have the shape of the value they belong to

@@ -35,6 +35,7 @@ ir::Options unpack_options(std::uint64_t word) {
   o.fast_math = (word >> 32 & 1) != 0;
   o.contract = (word >> 33 & 1) != 0;
   o.checked = (word >> 34 & 1) != 0 || env().check;
+  o.overflow = (word >> 37 & 1) != 0;
   o.debug = std::max(static_cast<int>(word >> 35 & 3), static_cast<int>(env().debug));
   return o;
 }

@@ -56,7 +56,7 @@ int rank(const cache::Profile& p, const Device& device) {
 void add_options(cache::KeyWriter& key, const ir::Options& o) {
   key.integer("option warps", o.warps).integer("option stages", o.stages);
   key.boolean("option fast_math", o.fast_math).boolean("option contract", o.contract);
-  key.boolean("option checked", o.checked).integer("option debug", o.debug);
+  key.boolean("option checked", o.checked).boolean("option overflow", o.overflow).integer("option debug", o.debug);
 }
 
 void add_param(cache::KeyWriter& key, const ir::Param& p, std::size_t number) {
@@ -77,7 +77,7 @@ std::string text_without_settings(const ir::Function& f) {
     p.facts = {};
     p.constant.reset();
   }
-  const bool with_places = f.options.debug > 0 || f.options.checked;
+  const bool with_places = f.options.debug > 0 || f.options.checked || f.options.overflow;
   return with_places ? ir::to_readable(bare) : ir::to_text(bare);
 }
 

@@ -18,9 +18,11 @@ struct Pass {
 // clang-format off
 constexpr std::array common{
     Pass{"contract_fma",     passes::contract_fma,     ir::Stage::recorded},
+    Pass{"inline_calls",     passes::inline_calls,     ir::Stage::recorded},
     Pass{"specialize_facts", passes::specialize_facts, ir::Stage::recorded},
     Pass{"promote_vars",     passes::promote_vars,     ir::Stage::promoted},
     Pass{"check_accesses",   passes::check_accesses,   ir::Stage::promoted},
+    Pass{"check_overflow",   passes::check_overflow,   ir::Stage::promoted},
     Pass{"canonicalize",     passes::canonicalize,     ir::Stage::promoted},
     Pass{"prove_inside",     passes::prove_inside,     ir::Stage::promoted},
 };
@@ -40,9 +42,13 @@ struct Order {
 };
 constexpr std::array order{
     Order{"contract_fma", "promote_vars", "a product kept in a Var is another expression than the sum that reads it"},
+    Order{"contract_fma", "inline_calls", "what a function gives is no part of its caller's expression, so a function means the same at each call"},
+    Order{"inline_calls", "specialize_facts", "a view's facts are known of the kernel's parameters alone"},
     Order{"specialize_facts", "canonicalize", "a stride that became 1 folds the arithmetic on it"},
     Order{"promote_vars", "canonicalize", "a variable hides which values are equal"},
     Order{"promote_vars", "check_accesses", "a pointer kept in a variable has no origin that can be seen"},
+    Order{"check_overflow", "canonicalize", "what is folded or merged is no operation of the user's any more"},
+    Order{"check_overflow", "expand_composed", "range reductions wrap on purpose"},
     Order{"canonicalize", "prove_inside", "offsets must be in their simplest form to be compared with extents"},
     Order{"contract_fma", "expand_composed", "the products inside a composed function are not the user's: its fmas are its own"},
     Order{"expand_composed", "canonicalize_expanded", "equal range reductions of two functions of one argument merge"},

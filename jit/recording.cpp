@@ -81,7 +81,7 @@ void record_use(const ir::Function& f) noexcept {
 
 cache::Record record_of(const ir::Function& f) {
   // Debug and checked builds have source lines in their code, and so in their keys.
-  const bool with_places = f.options.debug > 0 || f.options.checked;
+  const bool with_places = f.options.debug > 0 || f.options.checked || f.options.overflow;
   return {f.name, with_places ? ir::to_readable(f) : ir::to_text(f)};
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "tileweave/jit/codegen/cpu_walk.h"
+#include "tileweave/jit/codegen/volatile_access.h"
 
 namespace tileweave::codegen::cpu {
 
@@ -105,6 +106,8 @@ void Planner::scan(const Region& r) {
   for (const auto& op : r.ops) {
     if (in_order_ && is_step_of_its_own(*op))
       kept_.insert(op->id == OpId::debug_value ? op->operands[0] : op->results[0]);
+    const bool loads = op->id == OpId::load || op->id == OpId::load_ptr;
+    if (loads && is_volatile(*op) && is_lazy(op->results[0])) kept_.insert(op->results[0]);  // performed once
     if (op->id == OpId::reshape && is_lazy(op->results[0]) && !is_axis_reshape(*op) && is_lazy(op->operands[0])) {
       kept_.insert(op->operands[0]);
     }

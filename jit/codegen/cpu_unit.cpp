@@ -5,6 +5,7 @@
 
 #include "tileweave/jit/base/error.h"
 #include "tileweave/jit/codegen/cpu_context.h"
+#include "tileweave/jit/codegen/volatile_access.h"
 #include "tileweave/jit/ir/builder.h"
 
 namespace tileweave::codegen::cpu {
@@ -50,7 +51,9 @@ Value* unit_load(Context& c, const Op& op) {
   const ir::Type& t = op.results[0]->type;
   Value *mask = unit_mask(c, op), *from = unit_address(c, op);
   if (mask != nullptr) from = c.b.CreateSelect(mask, from, c.scratch);
-  Value* x = c.b.CreateAlignedLoad(c.memory_type(t), from, llvm::Align(Context::element_bytes(t)));
+  order_volatile(c.b, op);
+  Value* x = c.b.CreateAlignedLoad(c.memory_type(t), from, llvm::Align(Context::element_bytes(t)), is_volatile(op));
+  order_volatile(c.b, op);
   x = c.from_memory(x, t);
   if (mask == nullptr) return x;
   return c.b.CreateSelect(mask, x,
@@ -62,7 +65,9 @@ void unit_store(Context& c, const Op& op) {
   Value *mask = unit_mask(c, op), *to = unit_address(c, op);
   if (mask != nullptr) to = c.b.CreateSelect(mask, to, c.scratch);
   Value* x = c.to_memory(c.unit(value), value->type);
-  c.b.CreateAlignedStore(x, to, llvm::Align(Context::element_bytes(value->type)));
+  order_volatile(c.b, op);
+  c.b.CreateAlignedStore(x, to, llvm::Align(Context::element_bytes(value->type)), is_volatile(op));
+  order_volatile(c.b, op);
 }
 
 // A reduction of one element is that element, or the identity where it is masked off. fmin and fmax of one NaN and

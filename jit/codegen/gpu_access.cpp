@@ -335,6 +335,7 @@ void BlockAccess::store_word(int r, llvm::Value* word, llvm::Value* predicate) {
 CacheHint cache_hint(const ir::Op& op, CacheHint otherwise) {
   const std::string& text = op.attrs.get_text(ir::AttrKey::hint);
   if (text == "streaming") return CacheHint::streaming;
+  if (text == "volatile") return CacheHint::volatile_;
   if (text == "no_allocate") return CacheHint::no_allocate;
   return text == "keep" ? CacheHint::keep : otherwise;
 }

@@ -6,6 +6,7 @@
 #include <llvm/IR/MDBuilder.h>
 
 #include "tileweave/jit/codegen/gpu_lowering.h"
+#include "tileweave/jit/codegen/volatile_access.h"
 
 namespace tileweave::codegen {
 
@@ -51,7 +52,7 @@ bool GpuLowering::defer(const Op& op) {
 // A load that nothing can overtake: no view of the launch writes what it reads.
 bool GpuLowering::defer_load(const Op& op, const BlockAccess& a) {
   const ViewSlots& view = views_.at(op.operands[0]);
-  if (!view.is_const || view.facts.may_alias || op.results[0]->type.rank == 0) return false;
+  if (!view.is_const || view.facts.may_alias || is_volatile(op) || op.results[0]->type.rank == 0) return false;
   defer_value(op.results[0], 1);
   deferred_loads_[op.results[0]] = std::make_unique<BlockAccess>(a);
   return true;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tileweave/jit/codegen/gpu_lowering.h"
+#include "tileweave/jit/codegen/volatile_access.h"
 
 namespace tileweave::codegen {
 
@@ -170,6 +171,7 @@ void GpuLowering::lower_load(const Op& op) {
   const Layout& l = layout_of(op.results[0]);
   const Regs* mask = is_masked(op) ? &get(op.operands[1 + rank_of(op)], l) : nullptr;
   order_.before(global_access(op, true), scratch_);
+  order_volatile(c.b, op);
   BlockAccess a = access_of(op, l);
   llvm::Value* decide = nullptr;
   const Version v = version_of(op, a, decide);
@@ -254,6 +256,7 @@ void GpuLowering::lower_store(const Op& op) {
   // Where the store has to wait for other threads, so has what it stores: that may load.
   if (order_.conflicts(access)) get(value, l);
   order_.before(access, scratch_);
+  order_volatile(c.b, op);
   BlockAccess a = access_of(op, l);
   llvm::Value* decide = nullptr;
   const Version v = version_of(op, a, decide);
@@ -289,6 +292,7 @@ void GpuLowering::lower_load_ptr(const Op& op) {
   const Regs& pointers = get(op.operands[0], l);
   const Regs* mask = is_masked(op) ? &get(op.operands[1], l) : nullptr;
   order_.before(global_access(op, true), scratch_);
+  order_volatile(c.b, op);
   TileFrame frame(c, l, shape_of(result->type));
   const Dtype elem = result->type.elem;
   llvm::Constant* pad = c.elements.constant_bits(elem, static_cast<std::uint64_t>(op.attrs.get_int(ir::AttrKey::pad)));
@@ -314,6 +318,7 @@ void GpuLowering::lower_store_ptr(const Op& op) {
   const Regs &pointers = get(op.operands[0], l), &values = get(value, l);
   const Regs* mask = is_masked(op) ? &get(op.operands[2], l) : nullptr;
   order_.before(global_access(op, true), scratch_);
+  order_volatile(c.b, op);
   TileFrame frame(c, l, shape_of(value->type));
   const Dtype elem = value->type.elem;
   llvm::Value* first = c.is_first(l.free_mask(ir::Place4::lane), l.free_mask(ir::Place4::warp));

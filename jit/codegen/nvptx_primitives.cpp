@@ -376,15 +376,17 @@ class Expansion {
       }
       return v;
     }
-    static constexpr std::string_view spelled[] = {"", ".nc", ".L1::no_allocate", ".cs", ".L1::evict_last"};
-    return from_text("<zero><p1>ld.global" + std::string(spelled[static_cast<std::size_t>(hint)]) + ".<m> <r>, [<0>];");
+    static constexpr std::string_view spelled[] = {"", ".nc", ".L1::no_allocate", ".cs", ".L1::evict_last", ""};
+    const std::string load = hint == CacheHint::volatile_ ? "ld.volatile.global" : "ld.global";
+    return from_text("<zero><p1>" + load + std::string(spelled[static_cast<std::size_t>(hint)]) + ".<m> <r>, [<0>];");
   }
 
   Value* global_store() {
     const auto hint = static_cast<CacheHint>(constant(3));
     if (is_true(2) && (hint == CacheHint::none || hint == CacheHint::read_only)) return store(global_pointer(0));
-    static constexpr std::string_view spelled[] = {"", "", ".L1::no_allocate", ".cs", ".L1::evict_last"};
-    return from_text("<p2>st.global" + std::string(spelled[static_cast<std::size_t>(hint)]) + ".<m> [<0>], <1>;");
+    static constexpr std::string_view spelled[] = {"", "", ".L1::no_allocate", ".cs", ".L1::evict_last", ""};
+    const std::string store = hint == CacheHint::volatile_ ? "st.volatile.global" : "st.global";
+    return from_text("<p2>" + store + std::string(spelled[static_cast<std::size_t>(hint)]) + ".<m> [<0>], <1>;");
   }
 
   // --- texts

@@ -67,7 +67,8 @@ enum class CacheHint : std::uint8_t {
   read_only = 1,    // loads: nobody writes it while the kernel runs (ld.global.nc)
   no_allocate = 2,  // L1::no_allocate
   streaming = 3,    // used once: evict first (ld.cs, st.cs)
-  keep = 4          // used again: evict last
+  keep = 4,         // used again: evict last
+  volatile_ = 5     // performed as it stands: not merged, left out or repeated
 };
 
 struct PrimitiveInfo {

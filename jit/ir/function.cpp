@@ -142,7 +142,14 @@ Function Function::clone() const {
     f.params.push_back({cloner.copy_value(*p.value), p.facts, p.constant});
   }
   cloner.copy_region(*body_, *f.body_);
+  for (const Function& callee : callees) f.callees.push_back(callee.clone());
   return f;
+}
+
+const Function* Function::find_callee(std::string_view callee) const {
+  const auto at =
+      std::find_if(callees.begin(), callees.end(), [callee](const Function& c) { return c.name == callee; });
+  return at == callees.end() ? nullptr : &*at;
 }
 
 const char* intern_path(std::string_view path) {

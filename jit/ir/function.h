@@ -115,9 +115,10 @@ struct Options {
   int warps = 0;   // 0: chosen by the compiler
   int stages = 0;  // 0: chosen by the compiler
   bool fast_math = false;
-  bool contract = true;  // a * b + c within one expression becomes fma, by one pass of ours
-  bool checked = false;  // bounds-checked accesses
-  int debug = 0;         // 0, 1 lines, 2 full
+  bool contract = true;   // a * b + c within one expression becomes fma, by one pass of ours
+  bool checked = false;   // bounds-checked accesses
+  bool overflow = false;  // additions, subtractions and products of signed integers that overflow fail the launch
+  int debug = 0;          // 0, 1 lines, 2 full
   friend bool operator==(const Options&, const Options&) = default;
 };
 
@@ -131,6 +132,11 @@ class Function {
   Place place;
   std::vector<Param> params;
   Options options;
+  // The functions that a kernel calls and those that they call, each before its callers; empty in the callees
+  // themselves. A callee's parameters are of any type, and its body ends in a yield of its results.
+  std::vector<Function> callees;
+  // The callee of this name; null where there is none.
+  const Function* find_callee(std::string_view callee) const;
   Region& body() { return *body_; }
   const Region& body() const { return *body_; }
 

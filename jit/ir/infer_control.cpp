@@ -70,6 +70,15 @@ std::vector<Type> infer_while_(const OpShape& s) {
   return types_of(s.operands);
 }
 
+// That the types are the callee's is for the verifier to say, which sees both.
+std::vector<Type> infer_call(const OpShape& s) {
+  if (s.attrs.get_text(AttrKey::name).empty()) refuse(s, "names no function");
+  for (const Type& t : s.results) {
+    if (t.is_view()) refuse(s, "cannot give " + to_string(t) + ", only tiles and pointers");
+  }
+  return {s.results.begin(), s.results.end()};
+}
+
 std::vector<Type> infer_yield(const OpShape& s) {
   require_carryable(s, s.operands);
   return {};

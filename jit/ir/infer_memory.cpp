@@ -62,8 +62,10 @@ void require_writable(const OpShape& s, const Type& to, const Type& value) {
 
 void require_hint(const OpShape& s) {
   const std::string& hint = s.attrs.get_text(AttrKey::hint);
-  if (hint.empty() || hint == "streaming" || hint == "no_allocate" || hint == "keep") return;
-  refuse(s, "there is no cache hint '" + hint + "'", "streaming, no_allocate and keep are known");
+  if (hint.empty() || hint == "streaming" || hint == "no_allocate" || hint == "keep" || hint == "volatile") {
+    return;
+  }
+  refuse(s, "there is no cache hint '" + hint + "'", "streaming, no_allocate, keep and volatile are known");
 }
 
 std::vector<Type> grid_axis(const OpShape& s) {

@@ -70,6 +70,7 @@ void Interpreter::run_program(std::span<const std::uint64_t> slots, const Grid& 
                                                               std::to_string(slots.size()));
   }
   Frame frame(*this, slots, grid, program);
+  if (races_) races_->begin_program(frame.linear_program());
   frame.run_ops(function_.body());
 }
 
@@ -88,6 +89,18 @@ Frame::Frame(Interpreter& o, std::span<const std::uint64_t> slots, const Grid& g
       tiles[param.value] = {{scalar_of_slot(slots[0], t)}, {}};
     }
     slots = slots.subspan(slots_of(t));
+  }
+}
+
+Frame::Frame(const Frame& from, const Function& callee, std::span<Value* const> arguments)
+    : owner(from.owner), grid(from.grid), program(from.program), caller(&from) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Value* parameter = callee.params[i].value;
+    if (parameter->type.is_view()) {
+      views[parameter] = from.views.at(arguments[i]);
+    } else {
+      tiles[parameter] = from.get(arguments[i]);
+    }
   }
 }
 
@@ -225,6 +238,12 @@ void interpret_while_(Frame& f, const Op& op) {
     carried = f.run_region(*op.regions[1], std::move(carried));
   }
   set_results(f, op, std::move(carried));
+}
+
+void interpret_call(Frame& f, const Op& op) {
+  const Function& callee = *f.owner_function().find_callee(op.attrs.get_text(AttrKey::name));
+  Frame inner(f, callee, op.operands);
+  set_results(f, op, inner.run_region(callee.body(), {}));
 }
 
 // run_region reads what a terminator names; there is nothing to do when it is met.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tileweave/jit/ir/function.h"
+#include "tileweave/jit/ir/races.h"
 #include "tileweave/jit/ir/short_forms.h"
 
 namespace tileweave::ir {
@@ -19,7 +20,7 @@ namespace tileweave::ir {
 using Grid = std::array<std::int64_t, 3>;
 
 struct InterpretOptions {
-  // Count accesses that a view's extents clipped, and refuse pointers that lie in no view.
+  // Count accesses that a view's extents clipped, refuse pointers that lie in no view, and find races (races.h).
   bool checked = false;
   // Carry along how far another order of summation may move each value (interpret_error.cpp).
   bool bounds = false;
@@ -37,6 +38,7 @@ class Interpreter {
  public:
   explicit Interpreter(const Function& f, InterpretOptions options = {}) : function_(f), options_(options) {
     if (options.bounds && options.short_forms) rounded_.emplace(f);
+    if (options.checked) races_.emplace();
   }
 
   // All programs of the grid, one after another, x fastest. Slots as in jit/runtime/abi.h: a view of rank R is
@@ -59,6 +61,7 @@ class Interpreter {
   const Function& function_;
   InterpretOptions options_;
   std::optional<RoundedValues> rounded_;
+  std::optional<RaceDetector> races_;
   std::vector<ClippedAccess> clipped_;
   std::unordered_map<std::uint64_t, double> memory_error_;  // by address; exact where absent
   bool undetermined_ = false;

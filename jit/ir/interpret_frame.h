@@ -30,12 +30,16 @@ struct Frame {
   Interpreter& owner;
   Grid grid;
   Grid program;
+  const Frame* caller = nullptr;
   std::unordered_map<const Value*, TileValue> tiles;  // a var's own value is its content
   std::unordered_map<const Value*, ViewValue> views;
 
   Frame(Interpreter& o, std::span<const std::uint64_t> slots, const Grid& g, const Grid& p);
+  // Of a call: the callee's parameters are these values of the caller.
+  Frame(const Frame& caller, const Function& callee, std::span<Value* const> arguments);
 
   const Function& owner_function() const;
+  const Frame& kernel_frame() const { return caller == nullptr ? *this : caller->kernel_frame(); }
   bool bounds() const { return owner.options_.bounds; }
   bool checked() const { return owner.options_.checked; }
   // The short form that a backend may take for this op; null: none.
@@ -48,8 +52,15 @@ struct Frame {
   void undetermined() { owner.undetermined_ = true; }
   void count_clipped(const Op& op, std::int64_t lanes);
 
-  std::uint64_t load(std::uint64_t address, Dtype t) const;
-  void store(std::uint64_t address, Dtype t, std::uint64_t bits);
+  static std::uint64_t value_at(std::uint64_t address, Dtype t);
+  // One element's memory. An access that races with another program's is noted as a failure and done all the same.
+  std::uint64_t load(const Op& op, std::uint64_t address, Dtype t);
+  void store(const Op& op, std::uint64_t address, Dtype t, std::uint64_t bits);
+  void atomic(const Op& op, std::uint64_t address, Dtype t, std::uint64_t old, std::uint64_t bits);
+  // A store op begins: its lanes are looked at together.
+  void begin_store();
+  void note_race(const std::optional<Race>& race, const Op& op, std::uint64_t address, Dtype t);
+  std::int64_t linear_program() const;
   double memory_error(std::uint64_t address) const;
   void set_memory_error(std::uint64_t address, double e);
 

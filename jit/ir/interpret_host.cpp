@@ -12,8 +12,6 @@
 namespace tileweave::ir {
 namespace {
 
-std::int64_t linear(const Frame& f) { return f.program[0] + f.grid[0] * (f.program[1] + f.grid[1] * f.program[2]); }
-
 std::uint64_t combined(const std::string& how, Dtype t, std::uint64_t old, std::uint64_t x) {
   if (how == "xchg") return x;
   const OpId id = how == "sum"   ? OpId::add
@@ -36,8 +34,8 @@ void interpret_atomic(Frame& f, const Op& op, F put) {
   for (std::size_t i = 0; i < p.bits.size(); ++i) {
     if (mask != nullptr && mask->bits[i] == 0) continue;
     if (!is_reachable(f, op, p.bits[i], t.elem)) continue;
-    old.bits[i] = f.load(p.bits[i], t.elem);
-    f.store(p.bits[i], t.elem, put(old.bits[i], i));
+    old.bits[i] = f.value_at(p.bits[i], t.elem);
+    f.atomic(op, p.bits[i], t.elem, old.bits[i], put(old.bits[i], i));
     // Another order of the programs may leave another sum.
     if (is_float(t.elem)) f.set_memory_error(p.bits[i], HUGE_VAL);
   }
@@ -60,7 +58,7 @@ void interpret_atomic_cas(Frame& f, const Op& op) {
 
 void interpret_print(Frame& f, const Op& op) {
   const TileValue& x = f.get(op.operands[0]);
-  std::string line = print_prefix(op.attrs.get_text(AttrKey::place), f.owner_function().name, linear(f),
+  std::string line = print_prefix(op.attrs.get_text(AttrKey::place), f.owner_function().name, f.linear_program(),
                                   op.attrs.get_text(AttrKey::text));
   for (const std::uint64_t bits : x.bits) line += " " + element_text(op.operands[0]->type.elem, bits);
   line += '\n';
@@ -71,9 +69,9 @@ void interpret_assert_(Frame& f, const Op& op) {
   if (f.scalar(op.operands[0]) != 0) return;
   const std::string &name = f.owner_function().name, &text = op.attrs.get_text(AttrKey::text);
   const auto at = [&](std::size_t i) { return static_cast<std::int64_t>(f.scalar(op.operands[i])); };
-  f.owner.note_failure(
-      op.operands.size() == 1 ? assert_text(name, linear(f), text) : check_text(name, linear(f), text, at(1), at(2)),
-      op.attrs.get_text(AttrKey::place));
+  f.owner.note_failure(op.operands.size() == 1 ? assert_text(name, f.linear_program(), text)
+                                               : check_text(name, f.linear_program(), text, at(1), at(2)),
+                       op.attrs.get_text(AttrKey::place));
 }
 
 void interpret_debug_value(Frame&, const Op&) {}

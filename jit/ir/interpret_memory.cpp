@@ -1,6 +1,5 @@
 // The interpreter on views and pointers: every access is checked against the view's own extents.
 // Called by interpret.cpp for each op met.
-#include <cstring>
 #include <optional>
 #include <source_location>
 
@@ -68,23 +67,13 @@ bool is_masked_off(Frame& f, const TileValue* mask, std::size_t i) {
 
 const Function& Frame::owner_function() const { return owner.function_; }
 
-std::uint64_t Frame::load(std::uint64_t address, Dtype t) const {
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, reinterpret_cast<const void*>(address), static_cast<std::size_t>(dtype_bytes(t)));
-  return is_bool(t) ? (bits != 0 ? 1 : 0) : bits;
-}
-
-void Frame::store(std::uint64_t address, Dtype t, std::uint64_t bits) {
-  std::memcpy(reinterpret_cast<void*>(address), &bits, static_cast<std::size_t>(dtype_bytes(t)));
-}
-
 // Functions with raw pointer parameters are not checked: what those point to is not known.
 bool is_reachable(Frame& f, const Op& op, std::uint64_t address, Dtype t) {
   if (!f.checked()) return true;
   for (const Param& p : f.owner_function().params) {
     if (p.value->type.is_pointer()) return true;
   }
-  for (const auto& [value, view] : f.views) {
+  for (const auto& [value, view] : f.kernel_frame().views) {
     std::int64_t low = 0, high = 0;
     bool empty = false;
     for (std::size_t k = 0; k < view.extents.size(); ++k) {
@@ -117,7 +106,7 @@ void interpret_load(Frame& f, const Op& op) {
   if (f.bounds()) y.error.resize(n);
   for_each_lane(f, op, t, [&](std::size_t i, auto address) {
     if (!address || is_masked_off(f, mask, i)) return;
-    y.bits[i] = f.load(*address, t.elem);
+    y.bits[i] = f.load(op, *address, t.elem);
     if (f.bounds()) y.error[i] = f.memory_error(*address);
   });
   f.set(op.results[0], std::move(y));
@@ -127,9 +116,10 @@ void interpret_store(Frame& f, const Op& op) {
   const Value* value = op.operands[1 + static_cast<std::size_t>(op.operands[0]->type.rank)];
   const TileValue& x = f.get(value);
   const TileValue* mask = mask_of(f, op);
+  f.begin_store();
   for_each_lane(f, op, value->type, [&](std::size_t i, auto address) {
     if (!address || is_masked_off(f, mask, i)) return;
-    f.store(*address, value->type.elem, x.bits[i]);
+    f.store(op, *address, value->type.elem, x.bits[i]);
     f.set_memory_error(*address, x.error_at(i));
   });
 }
@@ -157,7 +147,7 @@ void interpret_load_ptr(Frame& f, const Op& op) {
   for (std::size_t i = 0; i < p.bits.size(); ++i) {
     if (is_masked_off(f, mask, i)) continue;
     if (!is_reachable(f, op, p.bits[i], t)) continue;
-    y.bits[i] = f.load(p.bits[i], t);
+    y.bits[i] = f.load(op, p.bits[i], t);
     if (f.bounds()) y.error[i] = f.memory_error(p.bits[i]);
   }
   f.set(op.results[0], std::move(y));
@@ -167,10 +157,11 @@ void interpret_store_ptr(Frame& f, const Op& op) {
   const Dtype t = op.operands[1]->type.elem;
   const TileValue &p = f.get(op.operands[0]), &x = f.get(op.operands[1]);
   const TileValue* mask = mask_of(f, op);
+  f.begin_store();
   for (std::size_t i = 0; i < p.bits.size(); ++i) {
     if (is_masked_off(f, mask, i)) continue;
     if (!is_reachable(f, op, p.bits[i], t)) continue;
-    f.store(p.bits[i], t, x.bits[i]);
+    f.store(op, p.bits[i], t, x.bits[i]);
     f.set_memory_error(p.bits[i], x.error_at(i));
   }
 }

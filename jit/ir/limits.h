@@ -13,6 +13,8 @@ inline constexpr std::int64_t max_tile_elements = std::int64_t{1} << 20;
 inline constexpr std::size_t max_block_ops = 4096;
 // The same once composed functions are written out (some 20 to 100 ops each).
 inline constexpr std::size_t max_expanded_ops = 16384;
+// What all calls of a kernel may add up to when they are written out, so that calls within calls stay bounded.
+inline constexpr std::size_t max_inlined_ops = 65536;
 inline constexpr int max_region_depth = 64;
 // How many tiles one scan or fold combines together.
 inline constexpr std::size_t max_combined = 8;

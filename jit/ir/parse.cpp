@@ -60,10 +60,31 @@ class Parser {
  public:
   explicit Parser(std::string_view text) : lexer_(text), token_(lexer_.next()) {}
 
+  // Functions that are called come first, the kernel last.
   Function parse() {
+    std::vector<Function> all;
+    do {
+      all.push_back(function());
+    } while (is("func"));
+    if (token_.kind != Token::Kind::end) fail_at(token_, "expected the end of the text, got " + shown(token_));
+    if (tile_param_) {
+      fail_at(*tile_param_,
+              "a parameter is a view or a scalar, not " + to_string(all.back().params[tile_number_].value->type));
+    }
+    Function kernel = std::move(all.back());
+    all.pop_back();
+    kernel.callees = std::move(all);
+    return kernel;
+  }
+  std::size_t largest_block() const { return largest_block_; }
+
+ private:
+  Function function() {
     expect_word("func");
     Function f(string_text());
     function_ = &f;
+    values_.clear();
+    tile_param_.reset();
     Builder builder(f);
     builder_ = &builder;
     params();
@@ -72,12 +93,9 @@ class Parser {
     f.place = lexer_.take_place();
     ops(0);
     expect("}");
-    if (token_.kind != Token::Kind::end) fail_at(token_, "expected the end of the text, got " + shown(token_));
     return f;
   }
-  std::size_t largest_block() const { return largest_block_; }
 
- private:
   // --- tokens
   Token take() {
     const Token t = token_;
@@ -242,6 +260,8 @@ class Parser {
         o.contract = in_range(v, 1, at) == 0;
       else if (key == "checked")
         o.checked = in_range(v, 1, at) != 0;
+      else if (key == "overflow")
+        o.overflow = in_range(v, 1, at) != 0;
       else if (key == "debug")
         o.debug = static_cast<int>(in_range(v, 2, at));
       else
@@ -257,7 +277,10 @@ class Parser {
       const Token name = expect_kind(Token::Kind::value, "a parameter");
       expect(":");
       const Type t = type();
-      if (!t.is_view() && t.rank != 0) fail_at(name, "a parameter is a view or a scalar, not " + to_string(t));
+      if (!t.is_view() && t.rank != 0 && !tile_param_) {
+        tile_param_ = name;
+        tile_number_ = function_->params.size();
+      }
       define(name, function_->add_param(t, ""));
       if (is("{")) facts(function_->params.back());
     } while (accept(","));
@@ -442,6 +465,8 @@ class Parser {
   Builder* builder_ = nullptr;
   std::unordered_map<std::string_view, Value*> values_;
   std::size_t largest_block_ = 0;
+  std::optional<Token> tile_param_;  // of the function being read: only one that is called may have it
+  std::size_t tile_number_ = 0;
 };
 
 }  // namespace

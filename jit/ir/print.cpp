@@ -38,7 +38,19 @@ class Printer {
   explicit Printer(bool readable) : readable_(readable) {}
 
   std::string print(const Function& f) {
-    out_ = "func " + quoted(f.name) + "(";
+    for (const Function& callee : f.callees) {
+      print_function(callee);
+      out_ += "\n";
+      names_.clear();
+      next_ = 0;
+    }
+    print_function(f);
+    return std::move(out_);
+  }
+
+ private:
+  void print_function(const Function& f) {
+    out_ += "func " + quoted(f.name) + "(";
     for (const Param& p : f.params) {
       if (&p != &f.params.front()) out_ += ", ";
       print_param(p);
@@ -50,10 +62,8 @@ class Printer {
     out_ += "\n";
     print_ops(f.body(), 1);
     out_ += "}\n";
-    return std::move(out_);
   }
 
- private:
   // "{a = 1, b = 2}" of the items that are not zero.
   void print_items(std::string_view before, std::initializer_list<std::pair<std::string_view, std::int64_t>> items) {
     bool first = true;
@@ -71,6 +81,7 @@ class Printer {
                           {"fast_math", o.fast_math},
                           {"no_contract", !o.contract},
                           {"checked", o.checked},
+                          {"overflow", o.overflow},
                           {"debug", o.debug}});
   }
 

@@ -11,6 +11,7 @@ namespace tileweave::ir {
 Rewriter::Rewriter(const Function& from) : to_(from.name), builder_(to_), from_(from) {
   to_.place = from.place;
   to_.options = from.options;
+  for (const Function& callee : from.callees) to_.callees.push_back(callee.clone());
   for (const Param& p : from.params) {
     Value* v = to_.add_param(p.value->type, p.value->name);
     to_.params.back().facts = p.facts;

@@ -15,11 +15,25 @@ namespace {
 
 class Verifier {
  public:
-  Verifier(const Function& f, Stage stage) : f_(f), stage_(stage) {}
+  // `callees`: the functions that this one may call.
+  Verifier(const Function& f, Stage stage, std::span<const Function> callees)
+      : f_(f), stage_(stage), callees_(callees) {}
 
   void run() {
     for (const Param& p : f_.params) check_param(p);
     check_region(f_.body(), nullptr, 0);
+  }
+
+  // A function that is called by others of its module.
+  void run_callee() {
+    is_callee_ = true;
+    if (!f_.callees.empty()) fail(nullptr, "a function that is called has functions of its own");
+    if (std::ranges::any_of(callees_, [&](const Function& c) { return c.name == f_.name; })) {
+      fail(nullptr, "two functions have this name");
+    }
+    run();
+    const auto& ops = f_.body().ops;
+    if (ops.empty() || ops.back()->id != OpId::yield) fail(nullptr, "its body does not end in yield");
   }
 
  private:
@@ -34,7 +48,10 @@ class Verifier {
     if (p.value == nullptr || p.value->def != nullptr || p.value->region != nullptr) {
       fail(nullptr, "a parameter's value is made elsewhere");
     }
-    if (!p.value->type.is_view() && p.value->type.rank != 0) fail(nullptr, "a parameter is a view or a scalar");
+    if (is_callee_ && (p.constant || p.facts != ViewFacts{})) fail(nullptr, "what a launch knows is the kernel's");
+    if (!is_callee_ && !p.value->type.is_view() && p.value->type.rank != 0) {
+      fail(nullptr, "a parameter is a view or a scalar");
+    }
     if (p.constant && p.value->type.is_view()) fail(nullptr, "a view has no constant");
     visible_.insert(p.value);
   }
@@ -55,7 +72,8 @@ class Verifier {
     }
     for (const auto& op : r.ops) {
       const bool terminator = op->id == OpId::yield || op->id == OpId::condition;
-      if (terminator && (owner == nullptr || op != r.ops.back())) fail(op.get(), "a terminator ends a region");
+      const bool may_end = owner != nullptr || (is_callee_ && op->id == OpId::yield);
+      if (terminator && (!may_end || op != r.ops.back())) fail(op.get(), "a terminator ends a region");
       check_op(*op, r, depth);
     }
     // What a region makes is not seen outside it.
@@ -75,7 +93,8 @@ class Verifier {
     throw_record_error(
         r.ops[limit]->place,
         "a block of " + std::to_string(r.ops.size()) + " operations is over the limit of " + std::to_string(limit),
-        "a C++ loop unrolls into the kernel; use tw::range for a loop that is compiled once");
+        "a C++ loop and the calls of a tw::function are written out in the kernel; use tw::range for a loop that is "
+        "compiled once");
   }
 
   void check_op(const Op& op, const Region& parent, int depth) {
@@ -87,6 +106,7 @@ class Verifier {
     check_vars(op);
     check_types(op);
     check_regions(op);
+    if (op.id == OpId::call) check_call(op);
     for (const auto& r : op.regions) check_region(*r, &op, depth + 1);
     for (const Value* v : op.results) show(v);
   }
@@ -156,6 +176,20 @@ class Verifier {
     }
   }
 
+  // Functions stand before their callers, so a call of one that does not is recursion, or of no function at all.
+  void check_call(const Op& op) {
+    const std::string& name = op.attrs.get_text(AttrKey::name);
+    const auto callee = std::ranges::find(callees_, name, &Function::name);
+    if (callee == callees_.end()) fail(&op, "no function '" + name + "' stands before this one: none may call itself");
+    const auto typed = [](const Param& p, const Value* v) { return p.value->type == v->type; };
+    if (!std::ranges::equal(callee->params, op.operands, typed)) {
+      fail(&op, "its arguments are not of the types of the parameters of '" + name + "'");
+    }
+    if (!same_types(callee->body().ops.back()->operands, op.results)) {
+      fail(&op, "its results are not of the types that '" + name + "' gives");
+    }
+  }
+
   // Two scalars of each value's type in, one out, and only scalar arithmetic between.
   void check_combine(const Op& op) {
     require_regions(op, 1);
@@ -199,12 +233,18 @@ class Verifier {
 
   const Function& f_;
   Stage stage_;
+  std::span<const Function> callees_;
+  bool is_callee_ = false;
   std::unordered_set<const Value*> visible_;
   std::vector<const Value*> order_;  // what to hide again when a region ends
 };
 
 }  // namespace
 
-void verify(const Function& f, Stage stage) { Verifier(f, stage).run(); }
+void verify(const Function& f, Stage stage) {
+  const std::span<const Function> callees = f.callees;
+  for (std::size_t i = 0; i < callees.size(); ++i) Verifier(callees[i], stage, callees.first(i)).run_callee();
+  Verifier(f, stage, callees).run();
+}
 
 }  // namespace tileweave::ir

@@ -65,10 +65,17 @@ class Contractor {
 
 }  // namespace
 
-void contract_fma(Function& f) {
-  if (!f.options.contract) return;
+namespace {
+void contract(Function& f) {
   const Contractor contractor(f);
   f = Rewriter(f).run([&](Rewriter& w, const Op& op) { return contractor.handle(w, op); });
+}
+}  // namespace
+
+void contract_fma(Function& f) {
+  if (!f.options.contract) return;
+  for (Function& callee : f.callees) contract(callee);
+  contract(f);
 }
 
 }  // namespace tileweave::passes

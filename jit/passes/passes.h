@@ -6,8 +6,14 @@
 
 namespace tileweave::passes {
 
-// Requires: any stage. Ensures: facts of views (unit and zero strides) and Specialized values are constants. Breaks:
-// nothing.
+// Requires: recorded, contract_fma done. Ensures: no call, and no callees; each call is its callee's body on the call's
+// arguments, at the places of the callee's own lines. Throws RecordError where that takes more than max_inlined_ops.
+// Why: both backends fuse a function's tiles into the loops around the call, and a tile has no layout or address that a
+// caller and a callee compiled apart could agree on before they are lowered.
+void inline_calls(ir::Function& f);
+
+// Requires: any stage, no call. Ensures: facts of views (unit and zero strides) and Specialized values are constants.
+// Breaks: nothing.
 void specialize_facts(ir::Function& f);
 
 // Requires: recorded. Ensures: no var, var_get, var_set; loops, ifs and whiles carry exactly the values they change
@@ -18,6 +24,11 @@ void promote_vars(ir::Function& f);
 // view; elsewhere it is left out and reported by an assert op. Why here: pointers are plain values now, and what
 // follows may simplify the checks.
 void check_accesses(ir::Function& f);
+
+// Requires: promoted. Ensures: (options.overflow) after each addition, subtraction and product of signed integers of
+// the user's stands an assert op that it fits its type. Why here: composed functions, which wrap on purpose, are not
+// written out yet. Breaks: nothing.
+void check_overflow(ir::Function& f);
 
 // Requires: promoted. Ensures: constants folded (by host_eval), equal pure ops of a region merged (also with outer
 // regions'), algebraic identities that are exact for every input applied, dead ops and dead carried values gone,
@@ -34,9 +45,10 @@ void expand_composed(ir::Function& f);
 void expand_composed_but_short_forms(ir::Function& f);
 
 // Requires: recorded or promoted, not expanded. Ensures: (options.contract) a floating product whose only use is an
-// addition or subtraction of the same region is one fma with it. Why here: before promote_vars a product kept in a Var
-// is no part of a later expression, and before expand_composed what functions are composed of is not there yet. Why not
-// LLVM's contract flag: every backend must see the same fma. The rule reads the IR alone, so equal text has equal fmas.
+// addition or subtraction of the same region is one fma with it, in the kernel and in each of its callees. Why here:
+// before promote_vars a product kept in a Var is no part of a later expression, and before expand_composed what
+// functions are composed of is not there yet. Why not LLVM's contract flag: every backend must see the same fma. The
+// rule reads the IR alone, so equal text has equal fmas.
 void contract_fma(ir::Function& f);
 
 // Requires: promoted. Ensures: loads, stores and `inside` that provably lie within the view have inbounds=1 / are

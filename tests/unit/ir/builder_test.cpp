@@ -185,7 +185,9 @@ TEST_CASE("a kernel unrolled too far is refused with the place it went over") {
   } catch (const RecordError& e) {
     CHECK(std::string(e.what()) ==
           "user.cpp:7: error: a block of 4098 operations is over the limit of 4096\n"
-          "  help: a C++ loop unrolls into the kernel; use tw::range for a loop that is compiled once");
+          "  help: a C++ loop and the calls of a tw::function are written out in the kernel; use tw::range for a loop "
+          "that is "
+          "compiled once");
   }
 }
 
