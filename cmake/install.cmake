@@ -7,7 +7,7 @@ foreach(box dsl jit/base jit/ir jit/runtime ops cache)
           PATTERN decorator EXCLUDE)
 endforeach()
 install(FILES jit/jit.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tileweave/jit)
-install(FILES dsl/tileweave.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tileweave)
+install(FILES dsl/tileweave.h dsl/tileweave_c.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tileweave)
 install(EXPORT tileweaveTargets NAMESPACE tileweave:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tileweave)
 configure_package_config_file(cmake/tileweaveConfig.cmake.in ${CMAKE_BINARY_DIR}/generated/tileweaveConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tileweave)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keeps the documents true: every C++ example stands, line for line, in a sample or a surface program, which the tests
+"""Keeps the documents true: every C++ and C example stands, line for line, in a sample or a surface program, which the tests
 build and run; docs/reference.md is what `tileweave reference` prints; links between documents lead somewhere.
 
 Usage: check.py SOURCE_DIR TILEWEAVE_PROGRAM
@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 root, program = pathlib.Path(sys.argv[1]), sys.argv[2]
-sources = [p.read_text() for d in ("samples", "tests/surface") for p in sorted((root / d).glob("*.cpp"))]
+sources = [p.read_text() for d in ("samples", "tests/surface") for p in sorted((root / d).glob("*.c*"))]
 
 
 def squeeze(code):
@@ -23,7 +23,7 @@ wrong = []
 pages = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
 for page in pages:
     text = page.read_text()
-    for block in re.findall(r"```cpp\n(.*?)```", text, re.S):
+    for block in re.findall(r"```c(?:pp)?\n(.*?)```", text, re.S):
         if not any(squeeze(block) in s for s in squeezed):
             wrong.append(f"{page.name}: this example stands in no sample:\n{block}")
     for target in re.findall(r"\]\(([^)#:]+)\)", re.sub(r"```.*?```", "", text, flags=re.S)):

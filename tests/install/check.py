@@ -79,3 +79,9 @@ with tempfile.TemporaryDirectory() as temp:
     flags = run("pkg-config", "--cflags", "--libs", "tileweave", env=env, capture_output=True).stdout.split()
     run("g++", source / "main.cpp", "-o", temp / "by_pkg_config", *flags, f"-Wl,-rpath,{lib}")
     run(temp / "by_pkg_config", env=env)
+    # The C interface, by a C compiler that knows no C++.
+    in_c = [f for f in flags if not f.startswith("-std")]
+    c_program = pathlib.Path(__file__).resolve().parent.parent / "c" / "c_api_test.c"
+    run("gcc", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", c_program, "-o", temp / "in_c", *in_c,
+        f"-Wl,-rpath,{lib}")
+    run(temp / "in_c", env=dict(env, TILEWEAVE_DEVICE="cpu"))

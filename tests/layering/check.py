@@ -22,7 +22,8 @@ BOXES = {
     "cache": BASE + ["cache/"],
     "dsl/decorator": BASE,
     "dsl": BASE + ["jit/ir/builder.h", "jit/ir/ops.h", "jit/ir/ops.def", "jit/ir/structural_ops.def", "jit/ir/type.h",
-                   "jit/ir/function.h", "jit/ir/generic.h", "jit/ir/limits.h", "jit/ir/host_eval.h", "jit/jit.h", "jit/runtime/", "dsl/"],
+                   "jit/ir/function.h", "jit/ir/generic.h", "jit/ir/limits.h", "jit/ir/host_eval.h", "jit/jit.h",
+                   "jit/stored_kernels.h", "jit/runtime/", "dsl/"],
     "ops": ["dsl/", "ops/", "tileweave.h"],
     "samples": ["tileweave.h"],
 }
