@@ -133,32 +133,81 @@ void measure_samples() {
   measure("LayerNorm+GELU bf16", record_layer_norm_gelu<tw::bf16>);
 }
 
-// A kernel of `length` element-wise operations on one block, no two of them equal.
-ir::Function long_kernel(int length) {
+// The next operation of a long kernel on its running value; `x` keeps the chain from being folded, and each one is
+// used.
+ir::Value* next_operation(ir::Builder& b, int i, ir::Value* v, ir::Value* x) {
+  using ir::OpId;
+  ir::Value* c = b.constant(v->type, 1.0 + i * 0.001953125);
+  switch (i % 8) {
+    case 0:
+      return b.elementwise(OpId::mul, {v, c});
+    case 1:
+      return b.elementwise(OpId::add, {v, x});
+    case 2:
+      return b.elementwise(OpId::maximum, {v, c});
+    case 3:
+      return b.elementwise(OpId::sub, {x, v});
+    case 4:
+      return b.elementwise(OpId::fma, {v, c, x});
+    case 5:
+      return b.elementwise(OpId::minimum, {v, c});
+    case 6:
+      return b.elementwise(OpId::abs, {v});
+    default:
+      return b.elementwise(OpId::div, {v, c});
+  }
+}
+
+// A kernel of `length` operations on a block of 8 x 512, each of which the result hangs on. With `rows` every fortieth
+// is a reduction of the rows and its broadcast, as in a chain of norms.
+ir::Function long_kernel(int length, bool rows) {
   ir::Function f("long");
   ir::Builder b(f);
-  ir::Value* x = f.add_param(ir::Type::view(tw::Dtype::f32, 1, true), "x");
-  ir::Value* y = f.add_param(ir::Type::view(tw::Dtype::f32, 1, false), "y");
-  const std::array<ir::Value*, 1> at{b.index(0)};
-  const std::array<std::int64_t, 1> extents{512};
-  ir::Value* v = b.load(x, at, extents, nullptr, 0);
-  ir::Value* const start = v;
+  ir::Value* x = f.add_param(ir::Type::view(tw::Dtype::f32, 2, true), "x");
+  ir::Value* y = f.add_param(ir::Type::view(tw::Dtype::f32, 2, false), "y");
+  const std::array<ir::Value*, 2> at{b.index(0), b.index(0)};
+  const std::array<std::int64_t, 2> extents{8, 512};
+  ir::Value* const start = b.load(x, at, extents, nullptr, 0);
+  ir::Value* v = start;
   for (int i = 0; i < length; ++i) {
-    ir::Value* c = b.constant(v->type, 1.0 + i * 0.001953125);
-    v = b.elementwise(i % 2 == 0 ? ir::OpId::mul : ir::OpId::maximum, {i % 5 == 0 ? start : v, i % 3 == 0 ? v : c});
+    if (rows && i % 40 == 39) {
+      v = b.broadcast(b.expand_dims(b.reduce(v, 1, ir::Combine::max, nullptr), 1), extents);
+      v = b.elementwise(ir::OpId::sub, {start, v});
+    } else {
+      v = next_operation(b, i, v, start);
+    }
   }
   b.store(y, at, v, nullptr);
   set_facts(f);
   return f;
 }
 
-void measure_growth() {
-  std::printf("\n| tile operations | PTX, ms | CPU object, ms |\n|---|---|---|\n");
+// `calls` calls of one function of 20 operations.
+ir::Function calling_kernel(int calls) {
+  const std::string tile = "f32[8,512]";
+  std::string text = "func \"step\"(%0: " + tile + ", %1: " + tile + ") {\n";
+  for (int i = 0; i < 20; ++i) {
+    const std::string at = std::to_string(i + 2), before = i == 0 ? "0" : std::to_string(i + 1);
+    text += "  %" + at + (i % 2 == 0 ? " = mul %" : " = sub %") + before + ", %1 : " + tile + "\n";
+  }
+  text +=
+      "  yield %21\n}\nfunc \"calling\"(%x: view<const f32, 2>, %y: view<f32, 2>) {\n"
+      "  %z = constant {value = 0} : i64\n  %0 = load %x, %z, %z {extents = [8, 512], pad = 0} : " +
+      tile + "\n";
+  for (int i = 1; i <= calls; ++i) {
+    text += "  %" + std::to_string(i) + " = call %" + std::to_string(i - 1) + ", %0 {name = step} : " + tile + "\n";
+  }
+  return with_facts(text + "  store %y, %z, %z, %" + std::to_string(calls) + "\n}\n");
+}
+
+template <class Make>
+void measure_growth(const char* what, const std::vector<int>& lengths, const Make& make) {
+  std::printf("\n| %s | making the IR, ms | PTX, ms | CPU object, ms |\n|---|---|---|---|\n", what);
   const codegen::Target gpu = codegen::parse_target("sm_90a"), cpu = codegen::parse_target(codegen::host_target());
-  for (const int length : {100, 200, 500, 1000, 2000}) {
-    const ir::Function f = long_kernel(length);
-    std::printf("| %d | %.0f | %.0f |\n", length, milliseconds([&] { compile_to(f, gpu); }),
-                milliseconds([&] { compile_to(f, cpu); }));
+  for (const int length : lengths) {
+    const ir::Function f = make(length);
+    std::printf("| %d | %.1f | %.0f | %.0f |\n", length, milliseconds([&] { make(length); }),
+                milliseconds([&] { compile_to(f, gpu); }), milliseconds([&] { compile_to(f, cpu); }));
   }
 }
 
@@ -170,5 +219,8 @@ int main() {
   compile_to(with_facts(record_layer_norm_gelu<float>()), codegen::parse_target(codegen::host_target()));
   std::printf("Compile time, processor time in ms, medians of 7\n\n");
   measure_samples();
-  measure_growth();
+  const std::vector<int> lengths = {100, 200, 500, 1000, 2000};
+  measure_growth("element-wise tile operations", lengths, [](int n) { return long_kernel(n, false); });
+  measure_growth("tile operations, reductions among them", lengths, [](int n) { return long_kernel(n, true); });
+  measure_growth("calls of a function of 20 operations", {1, 4, 16, 64}, calling_kernel);
 }
