@@ -45,6 +45,13 @@ template <TileNode A, TileNode B, class... C>
   requires(rank_v<A> == rank_v<B> && rank_v<A> >= 2 && !std::same_as<elem_t<A>, elem_t<B>>)
 TILEWEAVE_REFUSED("dot: both sides have one element type: convert one with .to<T>()")
 A dot(const A&, const B&, const C&...);
+template <TileNode A, TileNode B, TileNode C>
+  requires(detail::DotOperands<A, B> && !ConvertsTo<C, detail::accumulator_t<elem_t<A>>>)
+TILEWEAVE_REFUSED(
+    "dot: f16, bf16 and fp8 accumulate in float, 8-bit integers in int, others in their own type: convert the "
+    "accumulator "
+    "with .to<T>()")
+A dot(const A&, const B&, const C&);
 template <TileNode A, TileNode B, class... C>
   requires(rank_v<A> < 2 || rank_v<A> != rank_v<B>)
 TILEWEAVE_REFUSED("dot: both sides have the same rank, at least 2: use tw::expand or tw::reshape")

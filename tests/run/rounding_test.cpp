@@ -1,5 +1,5 @@
-// Rounding modes against the host's own: the floating-point environment for f32 arithmetic, exact arithmetic in double
-// for conversions. Run on the device that TILEWEAVE_DEVICE names.
+// Rounding modes against the host's own: the floating-point environment for f32 and f64 arithmetic, exact arithmetic in
+// double for conversions. Run on the device that TILEWEAVE_DEVICE names.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -11,7 +11,12 @@ namespace {
 
 using In = tw::View<const float, 1>;
 
-const auto directed = tw::kernel("directed", [](In x, In y, In z, tw::View<float, 2> out, tw::Const<int> n) {
+template <class T>
+using Numbers = tw::View<const T, 1>;
+
+template <class T>
+const auto directed = tw::kernel("directed", [](Numbers<T> x, Numbers<T> y, Numbers<T> z, tw::View<T, 2> out,
+                                                tw::Const<int> n) {
   auto a = tw::load(x, {0}, {n}), b = tw::load(y, {0}, {n}), c = tw::load(z, {0}, {n});
   const auto rows = [&](int first, auto add, auto sub, auto mul, auto div, auto root, auto fma) {
     tw::store(out, {first, 0}, add);
@@ -28,16 +33,19 @@ const auto directed = tw::kernel("directed", [](In x, In y, In z, tw::View<float
 });
 
 // What the host computes in one mode; volatile keeps the compiler from doing it in another.
-std::vector<float> on_host(int mode, float a, float b, float c) {
-  volatile float x = a, y = b, z = c;
+template <class T>
+std::vector<T> on_host(int mode, T a, T b, T c) {
+  volatile T x = a, y = b, z = c;
   std::fesetround(mode);
-  volatile float r[] = {x + y, x - y, x * y, x / y, std::sqrt(x), std::fma(x, y, z)};
+  volatile T r[] = {x + y, x - y, x * y, x / y, std::sqrt(x), std::fma(x, y, z)};
   std::fesetround(FE_TONEAREST);
   return {r[0], r[1], r[2], r[3], r[4], r[5]};
 }
 
-bool same(float a, float b) {
-  return (std::isnan(a) && std::isnan(b)) || std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+template <class T>
+bool same(T a, T b) {
+  using U = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  return (std::isnan(a) && std::isnan(b)) || std::bit_cast<U>(a) == std::bit_cast<U>(b);
 }
 
 template <class T>
@@ -73,6 +81,62 @@ std::vector<float> interesting() {
                                   : std::ldexp(static_cast<float>(static_cast<std::int32_t>(s >> 32)), -31));
   }
   return v;
+}
+
+// Ends of the range, where what a rounded result lost is not a number of its own, and any exponents between.
+std::vector<double> interesting_f64() {
+  std::vector<double> v{0.0,       -0.0,         1.0,          -1.0,
+                        0x1p-1074, -0x1p-1074,   0x1p-1022,    0x1.fffffffffffffp-1022,
+                        HUGE_VAL,  -HUGE_VAL,    std::nan(""), 0x1.fffffffffffffp1023,
+                        0x1p1000,  -0x1.8p-1000, 0x1p-550,     0x1.fffffffffffffp-400,
+                        0x1p-537,  0x1.8p-538,   3.0,          0.1,
+                        0x1p523,   -0x1p-501,    0x1p900,      0x1.0000000000001p-450,
+                        0x1p-52,   0x1p53,       -7.0,         0x1.fffffffffffffp511};
+  std::uint64_t s = 7;
+  const auto next = [&] { return s = s * 6364136223846793005u + 1442695040888963407u; };
+  while (v.size() < 448) {
+    const std::uint64_t bits = (next() >> 32) << 32 | next() >> 32;
+    v.push_back(v.size() % 2 == 0 ? std::bit_cast<double>(bits)
+                                  : std::ldexp(static_cast<double>(static_cast<std::int64_t>(bits)), -63));
+  }
+  return v;
+}
+
+template <class T>
+void check_directed(const std::vector<T>& v) {
+  const int n = static_cast<int>(v.size());
+  for (const int turn : {1, 7, 64}) {
+    std::vector<T> b, c;
+    for (int i = 0; i < n; ++i) {
+      b.push_back(v[static_cast<std::size_t>((i + turn) % n)]);
+      c.push_back(v[static_cast<std::size_t>((i * 3 + turn) % n)]);
+    }
+    for (int i = 0; i < n; i += 5) {
+      const auto k = static_cast<std::size_t>(i);
+      b[k] = -v[k];                                                            // exact zero sums
+      c[(k + 2) % c.size()] = -v[(k + 2) % c.size()] * b[(k + 2) % b.size()];  // sums that cancel
+    }
+    const auto out = tw::Tensor<T>::zeros(device(), {24, n});
+    directed<T>.launch(device().stream(), {1}, tw::Tensor<T>::from_host(device(), {n}, v),
+                       tw::Tensor<T>::from_host(device(), {n}, b), tw::Tensor<T>::from_host(device(), {n}, c), out, n);
+    const auto got = out.to_host();
+    const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+    int wrong = 0;
+    for (int m = 0; m < 4; ++m) {
+      for (int i = 0; i < n; ++i) {
+        const auto k = static_cast<std::size_t>(i);
+        const std::vector<T> expected = on_host(modes[m], v[k], b[k], c[k]);
+        for (int op = 0; op < 6; ++op) {
+          const T g = got[static_cast<std::size_t>((m * 6 + op) * n + i)];
+          if (same(g, expected[static_cast<std::size_t>(op)])) continue;
+          if (++wrong < 5)
+            MESSAGE("mode " << m << ", op " << op << ": " << v[k] << ", " << b[k] << ", " << c[k] << " gives " << g
+                            << ", not " << expected[static_cast<std::size_t>(op)]);
+        }
+      }
+    }
+    CHECK(wrong == 0);
+  }
 }
 
 // The neighbours of a value among all values of T, by trying every bit pattern.
@@ -118,39 +182,9 @@ void check_narrow(double lowest, double highest, bool saturates) {
 
 }  // namespace
 
-TEST_CASE("f32 arithmetic in all four modes is the host's, bit for bit") {
-  const std::vector<float> v = interesting();
-  const int n = static_cast<int>(v.size());
-  for (const int turn : {1, 7, 64}) {
-    std::vector<float> b, c;
-    for (int i = 0; i < n; ++i) {
-      b.push_back(v[static_cast<std::size_t>((i + turn) % n)]);
-      c.push_back(v[static_cast<std::size_t>((i * 3 + turn) % n)]);
-    }
-    for (int i = 0; i < n; i += 5) b[static_cast<std::size_t>(i)] = -v[static_cast<std::size_t>(i)];  // exact zero sums
-    const auto out = tw::Tensor<float>::zeros(device(), {24, n});
-    directed.launch(device().stream(), {1}, tw::Tensor<float>::from_host(device(), {n}, v),
-                    tw::Tensor<float>::from_host(device(), {n}, b), tw::Tensor<float>::from_host(device(), {n}, c), out,
-                    n);
-    const auto got = out.to_host();
-    const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
-    int wrong = 0;
-    for (int m = 0; m < 4; ++m) {
-      for (int i = 0; i < n; ++i) {
-        const auto k = static_cast<std::size_t>(i);
-        const std::vector<float> expected = on_host(modes[m], v[k], b[k], c[k]);
-        for (int op = 0; op < 6; ++op) {
-          const float g = got[static_cast<std::size_t>((m * 6 + op) * n + i)];
-          if (same(g, expected[static_cast<std::size_t>(op)])) continue;
-          if (++wrong < 5)
-            MESSAGE("mode " << m << ", op " << op << ": " << v[k] << ", " << b[k] << ", " << c[k] << " gives " << g
-                            << ", not " << expected[static_cast<std::size_t>(op)]);
-        }
-      }
-    }
-    CHECK(wrong == 0);
-  }
-}
+TEST_CASE("f32 arithmetic in all four modes is the host's, bit for bit") { check_directed(interesting()); }
+
+TEST_CASE("f64 arithmetic in all four modes is the host's, bit for bit") { check_directed(interesting_f64()); }
 
 TEST_CASE("conversions to narrower floats in all four modes") {
   check_narrow<tw::f16>(-HUGE_VAL, HUGE_VAL, false);
