@@ -36,6 +36,7 @@ class Namer {
     for (const SourceStatement& st : s_.statements) {
       if (st.kind == SourceStatement::Kind::loop_index) bind_index(st);
       if (st.kind == SourceStatement::Kind::value) bind_value(st);
+      if (st.kind == SourceStatement::Kind::bindings) bind_results(st);
     }
   }
 
@@ -54,6 +55,17 @@ class Namer {
     if (values.empty()) values = matcher_.anchored(st.begin, st.end);
     for (Value* v : values) show(v, st.name, place_of(st), true);
     matcher_.define(st.name, std::move(values));
+  }
+
+  // Structured bindings are the results of one operation, in order: a call, or a scan of several tiles.
+  void bind_results(const SourceStatement& st) {
+    for (Value* last : matcher_.anchored(st.begin, st.end)) {
+      if (last->def == nullptr || last->def->results.size() < st.names.size() || st.names.size() < 2) continue;
+      for (std::size_t i = 0; i < st.names.size(); ++i) {
+        show(last->def->results[i], st.names[i], place_of(st), false);
+        matcher_.define(st.names[i], {last->def->results[i]});
+      }
+    }
   }
 
   bool is_in(const Place& p, const SourceStatement& st) const {

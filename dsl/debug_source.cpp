@@ -165,7 +165,20 @@ class Finder {
 
   void add(SourceStatement::Kind kind, std::size_t name, std::size_t begin, std::size_t end) {
     const std::uint32_t last = end > 0 && end <= t_.size() ? t_[end - 1].line : t_[name].line;
-    s_.statements.push_back({kind, std::string(t_[name].text), t_[name].line, last, begin, end});
+    s_.statements.push_back({kind, std::string(t_[name].text), t_[name].line, last, begin, end, {}});
+  }
+
+  // `auto [a, b] = ...`
+  bool bindings(std::size_t open, std::size_t end) {
+    const std::size_t close = t_[open].partner;
+    if (close <= open || !is(close + 1, "=")) return false;
+    const std::size_t last = end_of(close + 2, end);
+    s_.statements.push_back(
+        {SourceStatement::Kind::bindings, "", t_[open].line, t_[last - 1].line, close + 2, last, {}});
+    for (std::size_t i = open + 1; i < close; ++i) {
+      if (is_name(i)) s_.statements.back().names.emplace_back(t_[i].text);
+    }
+    return true;
   }
 
   void read_body(std::size_t begin, std::size_t end) {
@@ -197,6 +210,7 @@ class Finder {
     bool is_var = false;
     if (is(i, "auto")) {
       ++i;
+      if (is(i, "[")) return bindings(i, end);
     } else {
       while (is_name(i) && is(i + 1, "::")) i += 2;
       is_var = is(i, "Var");

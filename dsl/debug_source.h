@@ -21,11 +21,12 @@ struct SourceToken {
 
 // Tokens [begin, end) of one statement that gives `name` a value.
 struct SourceStatement {
-  enum class Kind : std::uint8_t { value, variable, loop_index, assignment };
+  enum class Kind : std::uint8_t { value, variable, loop_index, assignment, bindings };
   Kind kind = Kind::value;
   std::string name;
   std::uint32_t line = 0, last_line = 0;
   std::size_t begin = 0, end = 0;  // the initialiser's tokens
+  std::vector<std::string> names;  // of structured bindings
 };
 
 struct KernelSource {

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Drives gdb through samples/10_debugging: it stops at the lines of the kernel, steps, and prints tiles by their names.
+"""Drives gdb through samples/10_debugging: it stops at the lines of the kernel, steps, and prints tiles by their names; and
+through samples/13_functions: it stops at the lines of a function and prints structured bindings.
 
-Usage: check.py PROGRAM SOURCE. Prints what failed with gdb's log; says so and passes where gdb cannot run.
+Usage: check.py PROGRAM SOURCE FUNCTIONS_PROGRAM FUNCTIONS_SOURCE. Prints what failed with gdb's log; says so and passes where gdb cannot run.
 """
+import math
 import os
 import pathlib
 import re
@@ -76,4 +78,40 @@ def main():
     return 1 if failed else 0
 
 
-sys.exit(main())
+def function_failures(program, source):
+    """What of samples/13_functions gdb does not show."""
+    lines = source.read_text().splitlines()
+    inside = next(i for i, line in enumerate(lines, 1) if "auto d = x - mean" in line)
+    after = next(i for i, line in enumerate(lines, 1) if "(v - mean) * scale" in line)
+    steps = ["set pagination off", "set confirm off", "set debuginfod enabled off", "set breakpoint pending on",
+             "set startup-with-shell off", f"tbreak {source.name}:{inside + 1}", "run", "backtrace 1",
+             f"tbreak {source.name}:{after}", "continue", "echo [mean]", "print mean", "echo [scale]", "print scale"]
+    command = ["gdb", "-nx", "-batch"]
+    for s in steps:
+        command += ["-ex", s]
+    environment = dict(os.environ, TILEWEAVE_DEVICE="cpu", TILEWEAVE_DEBUG="full", TILEWEAVE_CACHE="off")
+    run = subprocess.run([*command, "--args", program], capture_output=True, text=True, env=environment, timeout=300)
+    log = run.stdout + run.stderr
+    mean = sum(math.sin(i) for i in range(24)) / 24
+    variance = sum((math.sin(i) - mean) ** 2 for i in range(24)) / 24
+
+    def shows(name, value):
+        found = re.search(rf"\[{name}\]\$\d+ = \{{\{{([-+.e0-9]+)\}}\}}", log)
+        return found is not None and abs(float(found[1]) - value) < 1e-6
+
+    seen = {
+        "stops at a function's own line": re.search(rf"#0\s+halves \(.*{source.name}:{inside + 1}\n", log),
+        "prints the first binding": shows("mean", mean),
+        "prints the second binding": shows("scale", 1 / math.sqrt(variance + 1e-5)),
+    }
+    failed = [what for what, ok in seen.items() if not ok]
+    print(f"gdb on functions: {len(seen)} expectations, {len(failed)} failed")
+    if failed:
+        print("\n".join(f"  not seen: {what}" for what in failed), log, sep="\n")
+    return len(failed)
+
+
+status = main()
+if status == 0 and function_failures(sys.argv[3], pathlib.Path(sys.argv[4])) != 0:
+    status = 1
+sys.exit(status)
