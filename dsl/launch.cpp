@@ -33,6 +33,35 @@ std::uint64_t pack_options(const Options& o) {
 
 bool is_checked(std::uint64_t options) { return (options >> 34 & 1) != 0 || env().check; }
 
+// The facts of a view's extents and strides as they stand in a key, and the element offsets that it reaches.
+struct Layout {
+  std::uint64_t facts;
+  std::int64_t low, high;
+};
+// Copies extents and strides to `slot`. `known` is the rank where it is frequent, so that the loop is none; else 0.
+template <int known>
+inline Layout layout_of(int given, const index_t* extents, const index_t* strides, int bytes, std::uint64_t* slot) {
+  const int rank = known > 0 ? known : given;
+  std::int64_t low = 0, high = 0;
+  std::uint64_t unit = 0, zero = 0, aligned = 0;
+  bool fits = true;
+  for (int i = 0; i < rank; ++i) {
+    const std::int64_t extent = extents[i], stride = strides[i];
+    slot[i] = static_cast<std::uint64_t>(extent);
+    slot[rank + i] = static_cast<std::uint64_t>(stride);
+    const std::int64_t reach = (extent - 1) * stride;
+    (reach < 0 ? low : high) += reach;
+    unit |= static_cast<std::uint64_t>(stride == 1) << i;
+    zero |= static_cast<std::uint64_t>(stride == 0) << i;
+    aligned |= static_cast<std::uint64_t>((stride * bytes) % 16 == 0) << i;
+    fits = fits && extent <= int32_limit;
+  }
+  // Which axis runs fastest matters; a second axis of stride 1 has extent 1 or is read twice.
+  if (rank > 0 && ((unit >> (rank - 1)) & 1) != 0) unit = std::uint64_t{1} << (rank - 1);
+  fits = fits && low >= -int32_limit && high <= int32_limit;
+  return {unit | zero << 8 | aligned << 16 | static_cast<std::uint64_t>(fits) << 25, low, high};
+}
+
 }  // namespace
 
 KernelState::KernelState(std::string name, const Place& place, int variant_budget)
@@ -67,7 +96,7 @@ void Frame::check_tensor(int number, const runtime::AnyTensor& t) const {
   if (!t.defined()) {
     refuse(number, "is an empty handle, not a tensor", "make one, e.g. with tw::Tensor<T>::empty(device, {n})");
   }
-  if (!(t.device() == stream_.device())) {
+  if (reinterpret_cast<std::uintptr_t>(&t.device().state()) != key_[0]) {
     runtime::require_reachable(t, stream_, "kernel '" + kernel_.name() + "': argument " + std::to_string(number),
                                place_);
   }
@@ -105,31 +134,16 @@ void Frame::strided(int number, const runtime::AnyTensor& t, const void* data, i
                     const index_t* strides, Dtype elem, bool is_written) {
   const auto base = reinterpret_cast<std::uintptr_t>(data);
   const int bytes = dtype_bytes(elem);
-  std::int64_t low = 0, high = 0;  // element offsets it reaches
-  std::uint64_t unit = 0, zero = 0, aligned = 0;
-  bool fits = true;
-  std::uint64_t* slot = slots_ + slot_count_;
-  *slot++ = base;
-  for (int i = 0; i < rank; ++i) {
-    const std::int64_t extent = extents[i], stride = strides[i];
-    slot[i] = static_cast<std::uint64_t>(extent);
-    slot[rank + i] = static_cast<std::uint64_t>(stride);
-    const std::int64_t reach = (extent - 1) * stride;
-    (reach < 0 ? low : high) += reach;
-    unit |= static_cast<std::uint64_t>(stride == 1) << i;
-    zero |= static_cast<std::uint64_t>(stride == 0) << i;
-    aligned |= static_cast<std::uint64_t>((stride * bytes) % 16 == 0) << i;
-    fits = fits && extent <= int32_limit;
-  }
+  std::uint64_t* const slot = slots_ + slot_count_;
+  *slot = base;
+  const Layout l = rank == 1   ? layout_of<1>(rank, extents, strides, bytes, slot + 1)
+                   : rank == 2 ? layout_of<2>(rank, extents, strides, bytes, slot + 1)
+                               : layout_of<0>(rank, extents, strides, bytes, slot + 1);
   slot_count_ += 1 + 2 * rank;
-  // Which axis runs fastest matters; a second axis of stride 1 has extent 1 or is read twice.
-  if (rank > 0 && ((unit >> (rank - 1)) & 1) != 0) unit = std::uint64_t{1} << (rank - 1);
-  fits = fits && low >= -int32_limit && high <= int32_limit;
-  key_[facts_at_ + view_count_] = unit | zero << 8 | aligned << 16 | static_cast<std::uint64_t>(base % 16 == 0) << 24 |
-                                  static_cast<std::uint64_t>(fits) << 25;
+  key_[facts_at_ + view_count_] = l.facts | static_cast<std::uint64_t>(base % 16 == 0) << 24;
   const bool empty = t.size() == 0;
-  seen_[view_count_] = {&t, empty ? 0 : base + static_cast<std::uintptr_t>(low * bytes),
-                        empty ? 0 : base + static_cast<std::uintptr_t>((high + 1) * bytes), number, is_written};
+  seen_[view_count_] = {&t, empty ? 0 : base + static_cast<std::uintptr_t>(l.low * bytes),
+                        empty ? 0 : base + static_cast<std::uintptr_t>((l.high + 1) * bytes), number, is_written};
   ++view_count_;
   any_written_ = any_written_ || is_written;
 }
