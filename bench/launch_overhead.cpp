@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <new>
 #include <thread>
@@ -130,31 +131,48 @@ class Raw {
   std::uint64_t parameters_[512] = {};
 };
 
-// How many times the launches of one thread all threads together do in the same time.
-double scaling(const tw::Device& device, const tw::Tensor<float>& x, int threads) {
-  const auto per_second = [&](int n) {
-    std::atomic<bool> stop{false};
-    std::atomic<long long> done{0};
-    std::vector<std::thread> all;
-    for (int t = 0; t < n; ++t) {
-      all.emplace_back([&] {
-        const tw::Stream stream = tw::Stream(device);
-        long long mine = 0;
-        while (!stop.load(std::memory_order_relaxed)) {
-          for (int i = 0; i < 100; ++i) with_5.launch(stream, {1}, x, x, 1.f, 2.f, 3.f);
-          mine += 100;
-        }
-        done += mine;
-      });
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    stop = true;
-    for (auto& t : all) t.join();
-    device.synchronize();
-    return static_cast<double>(done.load());
-  };
-  const double one = per_second(1);
-  return per_second(threads) / one;
+// Threads that launch for half a second, each on a stream and a tensor of its own: launches in all, and the processor
+// time of one, which other programs on the machine disturb less than the wall's.
+struct Rate {
+  double launches, cpu_ns;
+};
+double thread_cpu_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return 1e9 * static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec);
+}
+Rate rate_of(const tw::Device& device, int threads) {
+  std::atomic<bool> stop{false};
+  std::atomic<long long> done{0}, cpu_ns{0};
+  std::vector<std::thread> all;
+  for (int t = 0; t < threads; ++t) {
+    all.emplace_back([&] {
+      const tw::Stream stream(device);
+      const auto x = tw::Tensor<float>::zeros(device, {16});
+      with_5.launch(stream, {1}, x, x, 1.f, 2.f, 3.f);
+      long long mine = 0;
+      const double start = thread_cpu_ns();
+      for (; !stop.load(std::memory_order_relaxed); mine += 100) {
+        for (int i = 0; i < 100; ++i) with_5.launch(stream, {1}, x, x, 1.f, 2.f, 3.f);
+      }
+      cpu_ns += static_cast<long long>(thread_cpu_ns() - start);
+      done += mine;
+    });
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  stop = true;
+  for (auto& t : all) t.join();
+  device.synchronize();
+  return {static_cast<double>(done), static_cast<double>(cpu_ns) / static_cast<double>(done)};
+}
+void print_scaling(const tw::Device& device) {
+  const Rate one = rate_of(device, 1);
+  std::printf("\n| threads, on %u cores | launches, of one thread's | processor time a launch, ns |\n|---|---|---|\n",
+              std::thread::hardware_concurrency());
+  for (const int threads : {1, 2, 4, 8}) {
+    const Rate r = threads == 1 ? one : rate_of(device, threads);
+    std::printf("| %d | %.2f | %.1f |\n", threads, r.launches / one.launches, r.cpu_ns);
+  }
 }
 }  // namespace
 
@@ -195,7 +213,5 @@ int main() {
   requirements(0, [&] { with_requirements<0>.launch(s, {1}, x, x, f, 16); });
   requirements(8, [&] { with_requirements<8>.launch(s, {1}, x, x, f, 16); });
   requirements(16, [&] { with_requirements<16>.launch(s, {1}, x, x, f, 16); });
-  const int threads = static_cast<int>(std::min(8U, std::max(2U, std::thread::hardware_concurrency())));
-  std::printf("\n%d threads, each on a stream of its own, launch %.2f times as much as one (on %u cores)\n", threads,
-              scaling(device, x, threads), std::thread::hardware_concurrency());
+  print_scaling(device);
 }

@@ -76,11 +76,11 @@ Frame::Frame(const KernelState& kernel, const Stream& stream, const Options& opt
   key_[1] = pack_options(options);
 }
 
-void Frame::refuse(int number, const std::string& what, const std::string& help) const {
+[[gnu::noinline, gnu::cold]] void Frame::refuse(int number, const std::string& what, const std::string& help) const {
   throw_launch_error(place_, "kernel '" + kernel_.name() + "': argument " + std::to_string(number) + " " + what, help);
 }
 
-void Frame::check_written(int number, const runtime::AnyTensor& t) const {
+[[gnu::noinline]] void Frame::check_written(int number, const runtime::AnyTensor& t) const {
   for (int i = 0; i < t.rank(); ++i) {
     if (t.stride(i) == 0 && t.extent(i) > 1) {
       refuse(number, "is written but has stride 0 along axis " + std::to_string(i) + ": many elements share one place",
@@ -92,7 +92,7 @@ void Frame::check_written(int number, const runtime::AnyTensor& t) const {
   }
 }
 
-void Frame::check_tensor(int number, const runtime::AnyTensor& t) const {
+[[gnu::noinline, gnu::cold]] void Frame::check_tensor(int number, const runtime::AnyTensor& t) const {
   if (!t.defined()) {
     refuse(number, "is an empty handle, not a tensor", "make one, e.g. with tw::Tensor<T>::empty(device, {n})");
   }
@@ -106,13 +106,18 @@ void Frame::check_tensor(int number, const runtime::AnyTensor& t) const {
   }
 }
 
-void Frame::view(int number, const runtime::AnyTensor& t, int rank, Dtype elem, bool is_written) {
-  check_tensor(number, t);
+// Flattened: what a view costs is most of a launch with many arguments.
+[[gnu::flatten]] void Frame::view(int number, const runtime::AnyTensor& t, int rank, Dtype elem, bool is_written) {
+  const bool is_usual = t.data() != nullptr && reinterpret_cast<std::uintptr_t>(&t.device().state()) == key_[0];
+  if (!is_usual) check_tensor(number, t);
   if (t.rank() != rank) {
-    refuse(number,
-           "has " + std::to_string(t.rank()) + " axes, extents " + runtime::to_string(t.extents()) +
-               "; its parameter is a view of rank " + std::to_string(rank),
-           "reshape the tensor, or give the kernel a view of that rank");
+    const auto wrong = [&] [[gnu::noinline, gnu::cold]] {
+      refuse(number,
+             "has " + std::to_string(t.rank()) + " axes, extents " + runtime::to_string(t.extents()) +
+                 "; its parameter is a view of rank " + std::to_string(rank),
+             "reshape the tensor, or give the kernel a view of that rank");
+    };
+    wrong();
   }
   if (is_written) check_written(number, t);
   strided(number, t, t.data(), rank, t.extents().begin(), t.strides().begin(), elem, is_written);

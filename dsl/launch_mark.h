@@ -11,8 +11,8 @@ namespace tileweave::launch {
 class Variants;
 struct Entry;
 
-// A thread's mark. Marks live for ever and are handed from thread to thread.
-struct LaunchMark {
+// A thread's mark, on a cache line of its own. Marks live for ever and are handed from thread to thread.
+struct alignas(64) LaunchMark {
   std::atomic<const Variants*> searching{nullptr};
   std::atomic<const Entry*> launching{nullptr};
   std::atomic<bool> is_taken{true};
