@@ -10,3 +10,12 @@ function(tileweave_box name)
   target_link_libraries(tileweave_${name} PRIVATE tileweave_flags)
   target_include_directories(tileweave_${name} PUBLIC ${TILEWEAVE_INCLUDE})
 endfunction()
+
+# tileweave_precompile(target headers...): headers of others, which many files of the target include and no edit of ours
+# changes, are parsed once. For speed alone: every file still includes what it uses.
+function(tileweave_precompile target)
+  target_precompile_headers(${target} PRIVATE ${ARGN})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -fpch-preprocess)  # ccache asks for it
+  endif()
+endfunction()
