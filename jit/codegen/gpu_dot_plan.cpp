@@ -101,7 +101,12 @@ Layout tile_of_fragments(const MmaInstruction& how, MmaOperand operand, const st
     for (int i = 0; i < count; ++i) outer.add_base(Place4::warp, axis >= 0 ? take(axis) : 0);
   };
   place(operand == MmaOperand::b ? -1 : rank - 2, warps.m);
-  place(operand == MmaOperand::a ? -1 : rank - 1, warps.n);
+  // Columns of a warp are neighbours, as those of a wgmma are: warps take the highest bits.
+  if (operand != MmaOperand::a) left[static_cast<std::size_t>(rank - 1)] -= warps.n;
+  for (int i = 0; i < warps.n; ++i) {
+    const int bit = outer.axis_bits(rank - 1) - warps.n + i;
+    outer.add_base(Place4::warp, operand == MmaOperand::a ? 0 : std::uint64_t{1} << bit);
+  }
   for (int axis = rank - 3, i = 0; i < warps.batch; ++i) {
     while (room(axis) == 0) --axis;
     place(axis, 1);
@@ -134,6 +139,9 @@ WarpSplit split_warps(const MmaInstruction& how, const std::vector<int>& bits, i
   }
   return split;
 }
+
+// wgmma takes tf32 as it lies in memory, unrounded: those stay with mma.sync.
+bool has_wgmma(Dtype t) { return dtype_bytes(t) <= 2; }
 
 void check_registers(const Op& op, const DotPlan& plan, int warps) {
   const ir::TileShape shape = shape_of(op.results[0]->type);
@@ -191,12 +199,14 @@ DotPlans::DotPlans(const ir::Function& f, const Target& target, int warps) {
                            out = shape_of(op.results[0]->type).axis_bits();
     const std::size_t m = out.size() - 2, n = m + 1;
     if (out[m] < how->m_bits || out[n] < how->n_bits || a[n] < how->k_bits) return;
+    const bool groups = target.arch_specific && has_wgmma(how->operand) && warp_bits >= 2 && out[m] >= 6;
     // Operands that shared memory cannot hold whole are multiplied in parts, without tensor cores.
     const std::int64_t elements =
         (std::int64_t{1} << (ir::Layout(a).flat_bits())) + (std::int64_t{1} << ir::Layout(b).flat_bits());
     if (elements * dtype_bytes(how->operand) > shared_limit(target)) return;
-    const WarpSplit split = split_warps(*how, out, warp_bits, rows.wants_rows(op));
+    const WarpSplit split = split_warps(*how, out, warp_bits, groups || rows.wants_rows(op));
     DotPlan plan;
+    plan.has_warp_groups = groups;
     plan.how = *how;
     plan.a = tile_of_fragments(*how, MmaOperand::a, a, split);
     plan.b = tile_of_fragments(*how, MmaOperand::b, b, split);
@@ -209,6 +219,12 @@ DotPlans::DotPlans(const ir::Function& f, const Target& target, int warps) {
     check_registers(op, plan, warps);
     plans_.emplace(&op, std::move(plan));
   });
+}
+
+int DotPlan::steps(const Op& dot) const {
+  const ir::Type& t = dot.operands[0]->type;
+  const std::int64_t depth = t.extents[static_cast<std::size_t>(t.rank - 1)], one = std::int64_t{1} << how.k_bits;
+  return static_cast<int>((depth + one - 1) / one);
 }
 
 const DotPlan* DotPlans::of(const Op& op) const {

@@ -33,6 +33,10 @@ struct DotPlan {
   MmaInstruction how;
   ir::Layout a, b, accumulator;
   int m_bits = 0, n_bits = 0, k_bits = 0, batch_bits = 0;  // repeats of a warp
+  // Four warps hold 64 rows together, as wgmma's accumulator does: repeats along m are of 64 rows times the groups.
+  bool has_warp_groups = false;
+  // Instructions along k; extents that are no multiple are filled up with zeros.
+  int steps(const ir::Op& dot) const;
 };
 
 // The instruction that multiplies tiles of `t`; nothing where the device has none. f32 has one only as tf32.

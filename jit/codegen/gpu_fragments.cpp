@@ -113,6 +113,16 @@ llvm::Value* FragmentReader::element_word(int word) {
   return how_.is_f64() ? values[0] : pack_elements(c_, values, tile_.element_bytes);
 }
 
+llvm::Value* vector_of(GpuContext& c, const Words& all, std::size_t first, int count) {
+  if (count == 1) return all[first];
+  llvm::Type* type = llvm::FixedVectorType::get(all[first]->getType(), static_cast<unsigned>(count));
+  llvm::Value* v = llvm::PoisonValue::get(type);
+  for (int i = 0; i < count; ++i) {
+    v = c.b.CreateInsertElement(v, all[first + static_cast<std::size_t>(i)], static_cast<std::uint64_t>(i));
+  }
+  return v;
+}
+
 Words OperandFragments::step(int k) {
   if (reader_) return reader_->step(k);
   Words words;

@@ -18,8 +18,19 @@ struct StagedTile {
   llvm::Value* base = nullptr;  // byte offset, i32
 };
 
+// An operand there: the offset of each of its elements, by flat index of the (padded) operand, whatever relabelling
+// lies between it and the tile.
+struct MemoryOperand {
+  SharedTile tile;
+  llvm::Value* base = nullptr;
+  ir::BitMatrix offsets;
+};
+
 // 32-bit words of packed elements (f64: elements).
 using Words = std::vector<llvm::Value*>;
+
+// `count` of them as one vector; a single one is itself.
+llvm::Value* vector_of(GpuContext& c, const Words& all, std::size_t first, int count);
 
 // How the words of an operand lie in a register's number: [words of a fragment][repeats][steps of k][repeats], where
 // the first repeats may be missing.
@@ -75,6 +86,11 @@ class OperandFragments {
   WordOrder order_;
   Words all_;
   std::optional<FragmentReader> reader_;
+};
+
+struct FetchedOperand {
+  OperandFragments fragments;
+  std::optional<MemoryOperand> memory;
 };
 
 }  // namespace tileweave::codegen

@@ -73,7 +73,9 @@ LoweredKernel GpuLowering::run() {
 
 // Rows in registers wait for memory, then for each other: 32 warps a multiprocessor hide that, which leaves a thread 64
 // registers. Where it holds many more than 32 elements of a row, or walks the row in a loop, they would spill.
+// Products take what registers they need: told of one block, ptxas spills none to make room for more.
 int GpuLowering::min_blocks() const {
+  if (!dots_.empty()) return 1;
   constexpr int most_elements = 36, warps_wanted = 32;
   int most = 0;
   bool reduces = false, unlike = false;

@@ -124,6 +124,10 @@ void GpuLowering::lower_for(const Op& op) {
   c.b.SetInsertPoint(after);
   around_repeated(op, before_op);
   if (stream) end_stream(*stream);
+  for (std::size_t i = 0; i < phis.size(); ++i) {
+    const bool lags = stream && stream->lagging != nullptr && stream->lagging->operands[2] == body.args[i + 1];
+    if (lags) finish_wgmma(*stream->lagging, phis[i]);
+  }
   for (std::size_t i = 0; i < phis.size(); ++i) define(op.results[i], layout_of(body.args[i + 1]), phis[i]);
 }
 

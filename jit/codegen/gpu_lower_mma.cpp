@@ -17,16 +17,6 @@ using ir::Value;
 
 namespace {
 
-llvm::Value* vector_of(GpuContext& c, const Words& all, std::size_t first, int count) {
-  if (count == 1) return all[first];
-  llvm::Type* type = llvm::FixedVectorType::get(all[first]->getType(), static_cast<unsigned>(count));
-  llvm::Value* v = llvm::PoisonValue::get(type);
-  for (int i = 0; i < count; ++i) {
-    v = c.b.CreateInsertElement(v, all[first + static_cast<std::size_t>(i)], static_cast<std::uint64_t>(i));
-  }
-  return v;
-}
-
 // The axis along which a thread's registers hold neighbours; `otherwise` where they hold none.
 int vector_axis(const Layout& l, int otherwise) {
   if (l.bits(Place4::reg) == 0) return otherwise;
@@ -122,8 +112,17 @@ void GpuLowering::write_staged(const Value* v, const StagedTile& staged) {
   }
 }
 
+MemoryOperand GpuLowering::memory_of(const Value* v, const StagedTile& staged) const {
+  Layout each(shape_of(v->type).axis_bits());
+  for (int i = 0; i < each.flat_bits(); ++i) each.add_base(Place4::reg, std::uint64_t{1} << i);
+  root_of(v, each);
+  std::vector<std::uint64_t> offsets;
+  for (const std::uint64_t flat : each.bases(Place4::reg)) offsets.push_back(staged.tile.offset(flat));
+  return {staged.tile, staged.base, ir::BitMatrix(staged.tile.offset_of_flat.rows(), std::move(offsets))};
+}
+
 // The operands of a dot. What goes through memory first is written together, so that one barrier does.
-std::vector<OperandFragments> GpuLowering::fetch_operands(const Op& op, const DotPlan& plan) {
+std::vector<FetchedOperand> GpuLowering::fetch_operands(const Op& op, const DotPlan& plan) {
   struct Pending {
     const Value* root;
     Layout layout;
@@ -131,7 +130,7 @@ std::vector<OperandFragments> GpuLowering::fetch_operands(const Op& op, const Do
     std::int64_t at;
   };
   std::array<std::optional<Pending>, 2> pending;
-  std::array<std::optional<OperandFragments>, 2> fetched;
+  std::array<std::optional<FetchedOperand>, 2> fetched;
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < 2; ++i) {
     const Layout& fragments = i == 0 ? plan.a : plan.b;
@@ -140,25 +139,29 @@ std::vector<OperandFragments> GpuLowering::fetch_operands(const Op& op, const Do
     const Value* root = root_of(op.operands[i], l);
     const auto staged = staged_.find(root);
     if (staged != staged_.end()) {
-      fetched[i].emplace(order, FragmentReader(c, l, staged->second, plan.how, order));
+      fetched[i].emplace(FetchedOperand{{order, FragmentReader(c, l, staged->second, plan.how, order)},
+                                        memory_of(op.operands[i], staged->second)});
     } else if (has_fragments(op.operands[i], fragments)) {
-      fetched[i].emplace(order, pack_fragments(op.operands[i], fragments, plan.how.packed_bits()));
+      fetched[i].emplace(
+          FetchedOperand{{order, pack_fragments(op.operands[i], fragments, plan.how.packed_bits())}, {}});
     } else {
       const int unit_axis = vector_axis(layout_of(root), l.rank() - 1);
       get(root);
       pending[i] = Pending{root, l, swizzled_tile(l.shape_bits(), unit_axis, dtype_bytes(root->type.elem)), bytes};
-      bytes += (pending[i]->tile.bytes + 127) / 128 * 128;
+      bytes += (pending[i]->tile.bytes + tile_alignment - 1) / tile_alignment * tile_alignment;
     }
   }
   if (bytes > 0) {
-    const std::int64_t base = scratch_.allocate(bytes, 128);
+    const std::int64_t base = scratch_.allocate(bytes, tile_alignment);
     for (std::size_t i = 0; i < 2; ++i) {
       if (!pending[i]) continue;
       const WordOrder order = i == 0 ? order_of_a(plan) : order_of_b(plan);
       const StagedTile staged{pending[i]->tile, c.i32(base + pending[i]->at)};
       write_staged(pending[i]->root, staged);
-      fetched[i].emplace(order, FragmentReader(c, pending[i]->layout, staged, plan.how, order));
+      fetched[i].emplace(FetchedOperand{{order, FragmentReader(c, pending[i]->layout, staged, plan.how, order)},
+                                        memory_of(op.operands[i], staged)});
     }
+    if (plan.has_warp_groups) c.call(PrimitiveId::fence_proxy_async, {c.site()});
     scratch_.barrier();
   }
   return {std::move(*fetched[0]), std::move(*fetched[1])};
@@ -167,12 +170,12 @@ std::vector<OperandFragments> GpuLowering::fetch_operands(const Op& op, const Do
 // --- the product
 
 void GpuLowering::lower_mma(const Op& op, const DotPlan& plan) {
-  const std::int64_t depth = op.operands[0]->type.extents[static_cast<std::size_t>(op.operands[0]->type.rank - 1)];
-  const int steps = static_cast<int>((depth + (std::int64_t{1} << plan.how.k_bits) - 1) >> plan.how.k_bits);
-  std::vector<OperandFragments> operands = fetch_operands(op, plan);
+  const int steps = plan.steps(op);
+  std::vector<FetchedOperand> operands = fetch_operands(op, plan);
+  if (plan.has_warp_groups && lower_wgmma(op, plan, operands)) return;
   Regs acc = get(op.operands[2], plan.accumulator);
   const auto read_step = [&](int k) {
-    std::array<Words, 2> words{operands[0].step(k), operands[1].step(k)};
+    std::array<Words, 2> words{operands[0].fragments.step(k), operands[1].fragments.step(k)};
     if (plan.how.id != PrimitiveId::mma_tf32) return words;
     for (Words& w : words) {
       for (llvm::Value*& v : w) {

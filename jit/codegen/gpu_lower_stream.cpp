@@ -23,7 +23,6 @@ using ir::Value;
 namespace {
 
 constexpr int vector_bytes = 16;
-constexpr std::int64_t stage_alignment = 1024;  // of a 128-byte swizzle's pattern
 constexpr int usual_stages = 4;
 constexpr int most_held_words = 64;  // registers for fragments that a loop does not change
 
@@ -103,14 +102,50 @@ std::optional<Stream> GpuLowering::plan_stream(const Op& loop) const {
     auto load = plan_streamed(*op, loop);
     if (!load) continue;
     load->at = s.stage_bytes;
-    s.stage_bytes += (load->tile.bytes + stage_alignment - 1) / stage_alignment * stage_alignment;
+    s.stage_bytes += (load->tile.bytes + tile_alignment - 1) / tile_alignment * tile_alignment;
     s.loads.push_back(std::move(*load));
   }
   if (s.loads.empty()) return std::nullopt;
   // A quarter is left for exchanges between the threads.
   const std::int64_t fit = shared_limit(target_) * 3 / 4 / s.stage_bytes;
   s.stages = c.f.options.stages > 0 ? c.f.options.stages : static_cast<int>(std::min<std::int64_t>(fit, usual_stages));
+  ir::for_each_op(*loop.regions[0], [&](const Op& op) {
+    const DotPlan* plan = dots_.of(op);
+    s.feeds_warp_groups |= plan != nullptr && plan->has_warp_groups;
+  });
+  s.lagging = find_lagging(s);
+  if (s.lagging != nullptr) s.lag = 2;
   return s.stages < 2 ? std::nullopt : std::optional(std::move(s));
+}
+
+// The loop's only product where the loop does nothing with the sum but add to it, and both operands stream: wgmma may
+// then be waited for an iteration later.
+const Op* GpuLowering::find_lagging(const Stream& s) const {
+  const Region& body = *s.loop->regions[0];
+  const Op* dot = nullptr;
+  int dots = 0, uses = 0;
+  ir::for_each_op(body, [&](const Op& op) {
+    if (op.id == OpId::dot) dot = &op, ++dots;
+  });
+  if (dots != 1 || dot->parent != &body || s.stages < 3 || !s.feeds_warp_groups) return nullptr;
+  // Nothing may touch the accumulator's registers in between: no conversion, no zeros for elements that do not exist.
+  const Layout& sums = dots_.of(*dot)->accumulator;
+  if (layout_of(dot->results[0]) != sums || layout_of(dot->operands[2]) != sums) return nullptr;
+  if (shape_of(dot->results[0]->type).is_padded()) return nullptr;
+  ir::for_each_op(body, [&](const Op& op) {
+    for (const Value* x : op.operands) uses += x == dot->results[0] || x == dot->operands[2] ? 1 : 0;
+  });
+  const Op& end = *body.ops.back();
+  bool is_carried = false;
+  for (std::size_t i = 0; i < end.operands.size(); ++i) {
+    is_carried |= end.operands[i] == dot->results[0] && body.args[i + 1] == dot->operands[2];
+  }
+  const auto streams = [&](std::size_t i) {
+    Layout l = i == 0 ? dots_.of(*dot)->a : dots_.of(*dot)->b;
+    const Value* root = root_of(dot->operands[i], l);
+    return std::any_of(s.loads.begin(), s.loads.end(), [&](const StreamedLoad& x) { return x.op->results[0] == root; });
+  };
+  return is_carried && uses == 2 && streams(0) && streams(1) ? dot : nullptr;
 }
 
 // Fragments of operands that the loop does not change, as far as registers go.
@@ -199,9 +234,9 @@ void GpuLowering::begin_stream(Stream& s, llvm::Value* first) {
     access.layout = nullptr;  // whoever copies an element is not who would load it
     order_.before(access, scratch_);
   }
-  s.base = scratch_.reserve(s.stage_bytes * s.stages, stage_alignment);
+  s.base = scratch_.reserve(s.stage_bytes * s.stages, tile_alignment);
   llvm::Value* index = first;
-  for (int i = 0; i + 1 < s.stages; ++i) {
+  for (int i = 0; i < s.stages - s.lag; ++i) {
     llvm::BasicBlock *ask = c.new_block("ask"), *asked = c.new_block("asked");
     c.b.CreateCondBr(c.b.CreateICmpULT(c.i64(i), s.trips), ask, asked);
     c.b.SetInsertPoint(ask);
@@ -220,21 +255,24 @@ llvm::Value* GpuLowering::next_stage(const Stream& s, llvm::Value* stage) {
 }
 
 void GpuLowering::advance_stream(const Stream& s, llvm::Value* count, llvm::Value* index, llvm::Value* stage) {
-  c.call(PrimitiveId::async_wait, {c.i32(s.stages - 2), c.site()});
-  // Everybody's copies have landed, and nobody reads the stage before this one any more: it is the next to fill.
+  c.call(PrimitiveId::async_wait, {c.i32(s.stages - s.lag - 1), c.site()});
+  if (s.feeds_warp_groups) c.call(PrimitiveId::fence_proxy_async, {c.site()});
+  // Everybody's copies have landed, and nobody reads the stage `lag` before this one any more: it is the next to fill.
   scratch_.barrier();
   scratch_.restart();
   llvm::BasicBlock *ask = c.new_block("ask"), *asked = c.new_block("asked");
-  llvm::Value* ahead = c.b.CreateAdd(count, c.i64(s.stages - 1));
+  llvm::Value* ahead = c.b.CreateAdd(count, c.i64(s.stages - s.lag));
   c.b.CreateCondBr(c.b.CreateICmpULT(ahead, s.trips), ask, asked);
   c.b.SetInsertPoint(ask);
-  llvm::Value* is_first = c.b.CreateICmpEQ(stage, c.i32(s.base));
-  llvm::Value* before = c.b.CreateSelect(is_first, c.i32(s.base + (s.stages - 1) * s.stage_bytes),
-                                         c.b.CreateSub(stage, c.i32(s.stage_bytes)));
-  copy_stage(s, c.b.CreateAdd(index, c.b.CreateMul(s.step, c.i64(s.stages - 1))), before);
+  const std::int64_t back = s.lag * s.stage_bytes;
+  llvm::Value* wraps = c.b.CreateICmpULT(stage, c.i32(s.base + back));
+  llvm::Value* ring = c.i32(s.stages * s.stage_bytes - back);
+  llvm::Value* filled = c.b.CreateSelect(wraps, c.b.CreateAdd(stage, ring), c.b.CreateSub(stage, c.i32(back)));
+  copy_stage(s, c.b.CreateAdd(index, c.b.CreateMul(s.step, c.i64(s.stages - s.lag))), filled);
   c.b.CreateBr(asked);
   c.b.SetInsertPoint(asked);
   c.call(PrimitiveId::async_commit, {c.site()});
+  lagging_ = s.lagging;
   for (const StreamedLoad& load : s.loads) {
     staged_[load.op->results[0]] = {load.tile, c.b.CreateAdd(stage, c.i32(load.at))};
   }
@@ -242,6 +280,7 @@ void GpuLowering::advance_stream(const Stream& s, llvm::Value* count, llvm::Valu
 
 void GpuLowering::end_stream(const Stream& s) {
   c.call(PrimitiveId::async_wait, {c.i32(0), c.site()});
+  lagging_ = nullptr;
   for (const StreamedLoad& load : s.loads) staged_.erase(load.op->results[0]);
   scratch_.release(s.base);
 }

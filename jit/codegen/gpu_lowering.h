@@ -21,6 +21,7 @@
 #include "tileweave/jit/codegen/gpu_layouts.h"
 #include "tileweave/jit/codegen/gpu_lower.h"
 #include "tileweave/jit/codegen/gpu_sync.h"
+#include "tileweave/jit/codegen/gpu_wgmma.h"
 #include "tileweave/jit/codegen/rare_paths.h"
 #include "tileweave/jit/ir/builder.h"
 #include "tileweave/jit/ir/layout_conversion.h"
@@ -49,6 +50,11 @@ struct Stream {
   std::vector<StreamedLoad> loads;
   int stages = 0;
   std::int64_t stage_bytes = 0, base = 0;
+  // The stage that is filled in an iteration is the one that was read `lag` iterations ago. 2 where the products of one
+  // iteration, `lagging`, are still under way in the next.
+  int lag = 1;
+  const ir::Op* lagging = nullptr;
+  bool feeds_warp_groups = false;  // what lands must be shown to the asynchronous proxy
   llvm::Value *step = nullptr, *trips = nullptr;
 };
 
@@ -170,13 +176,28 @@ class GpuLowering {
   bool has_fragments(const ir::Value* v, const ir::Layout& fragments) const;
   Words pack_fragments(const ir::Value* v, const ir::Layout& fragments, int packed);
   void write_staged(const ir::Value* v, const StagedTile& staged);
-  std::vector<OperandFragments> fetch_operands(const ir::Op& op, const DotPlan& plan);
+  MemoryOperand memory_of(const ir::Value* v, const StagedTile& staged) const;
+  std::vector<FetchedOperand> fetch_operands(const ir::Op& op, const DotPlan& plan);
   void lower_mma(const ir::Op& op, const DotPlan& plan);
   void multiply_step(const ir::Op& op, const DotPlan& plan, const Words& a, const Words& b, Regs& acc);
+  // gpu_lower_wgmma.cpp. False where B cannot be described: nothing was emitted that matters.
+  bool lower_wgmma(const ir::Op& op, const DotPlan& plan, std::vector<FetchedOperand>& operands);
+  struct WgmmaBlock {
+    int first = 0, count = 0;  // registers
+    int rows = 0, column = 0;  // repeats of 64 rows (with the batch's); the first block of 8 columns
+    llvm::Value* sums = nullptr;
+  };
+  std::optional<WgmmaMatrix> describe_operand(const DotPlan& plan, const FetchedOperand& operand, bool is_a);
+  std::vector<std::pair<int, int>> wgmma_columns(const ir::Op& op, const DotPlan& plan) const;
+  std::vector<WgmmaBlock> wgmma_blocks(const ir::Op& op, const DotPlan& plan, const Regs& acc);
+  void take_sums(const ir::Op& op, const DotPlan& plan, const std::vector<WgmmaBlock>& blocks, Regs& acc);
+  void finish_wgmma(const ir::Op& dot, Regs& acc);
+  void wait_for_wgmma(const ir::Op& op, const DotPlan& plan, std::vector<WgmmaBlock>& blocks, Regs& acc);
   // gpu_lower_stream.cpp
   std::optional<Stream> plan_stream(const ir::Op& loop) const;
   std::optional<StreamedLoad> plan_streamed(const ir::Op& load, const ir::Op& loop) const;
   bool feeds_products(const ir::Value* v, const ir::Region& body) const;
+  const ir::Op* find_lagging(const Stream& s) const;
   void begin_stream(Stream& s, llvm::Value* first);
   // At the head of an iteration: its own stage, a byte offset, is full afterwards, and one more is asked for.
   void advance_stream(const Stream& s, llvm::Value* count, llvm::Value* index, llvm::Value* stage);
@@ -275,6 +296,8 @@ class GpuLowering {
   LayoutMap layouts_;
   std::unordered_map<const ir::Value*, StagedTile> staged_;
   bool has_streams_ = false;
+  const ir::Op* lagging_ = nullptr;  // Stream::lagging of the loop that is being lowered
+  bool is_under_way_ = false;        // its products were not waited for
   const RarePaths rare_;
   bool is_rare_ = false;  // inside a branch of rare_element
   ir::Layout scalar_layout_;

@@ -21,6 +21,7 @@ struct SharedTile {
 
   std::uint64_t offset(std::uint64_t flat) const { return offset_of_flat.apply(flat); }
 };
+inline constexpr std::int64_t tile_alignment = 1024;  // of the widest swizzle's pattern
 SharedTile swizzled_tile(const std::vector<int>& axis_bits, int unit_axis, int element_bytes);
 
 // base + (the thread's part xor a register's part), where only the bits that both have need the xor.

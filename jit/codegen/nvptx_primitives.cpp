@@ -54,6 +54,7 @@ bool is_built_here(PrimitiveId id) {
     case PrimitiveId::thread_id:
     case PrimitiveId::lane_id:
     case PrimitiveId::warp_id:
+    case PrimitiveId::shared_base:
     case PrimitiveId::block_id:
     case PrimitiveId::block_count:
     case PrimitiveId::global_load:
@@ -286,6 +287,8 @@ class Expansion {
         return b_.CreateAnd(thread(), 31);
       case PrimitiveId::warp_id:
         return b_.CreateLShr(thread(), 5);
+      case PrimitiveId::shared_base:
+        return b_.CreatePtrToInt(shared_base(), b_.getInt32Ty());
       case PrimitiveId::block_id: {
         Value* x = wide(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
         Value* y = wide(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y);

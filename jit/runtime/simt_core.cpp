@@ -16,6 +16,7 @@ std::uint64_t block_id() {
   const Thread& t = current_thread();
   return static_cast<std::uint64_t>(cluster_of(t).first_block() + t.block->rank);
 }
+std::uint32_t shared_base() { return 0; }
 std::uint64_t block_count() { return static_cast<std::uint64_t>(cluster_of(current_thread()).grid().blocks); }
 
 // --- Warp exchanges: every lane brings a value and a selector, and takes a result.
@@ -267,6 +268,7 @@ void add_core_rows(Rows& rows) {
                      row("lane_id", lane_id),
                      row("warp_id", warp_id),
                      row("block_id", block_id),
+                     row("shared_base", shared_base),
                      row("block_count", block_count),
                      row("shuffle_idx", shuffle_idx),
                      row("shuffle_bfly", shuffle_bfly),

@@ -182,6 +182,69 @@ SweepCase gathered_product(std::int64_t rows, std::int64_t n, std::int64_t depth
   return k.take({ceil_div(n, 32), 1, 1});
 }
 
+std::vector<SweepCase> warp_group_kernels() {
+  std::vector<SweepCase> all;
+  for (int order = 0; order < 4; ++order) {
+    MatmulShape s{.m = 72, .n = 72, .k = 80, .block_m = 64, .block_n = 64, .block_k = 32, .warps = 4};
+    s.a_columns = (order & 1) != 0, s.b_columns = (order & 2) != 0;
+    all.push_back(matmul(Dtype::f16, s));
+    s.block_k = 64, s.stages = 1;
+    all.push_back(matmul(Dtype::bf16, s));
+  }
+  for (const Dtype t : {Dtype::f8e4m3, Dtype::f8e5m2, Dtype::i8}) {
+    for (const bool b_columns : {true, false}) {
+      all.push_back(matmul(t, {.m = 64,
+                               .n = 40,
+                               .k = 144,
+                               .block_m = 64,
+                               .block_n = 32,
+                               .block_k = 64,
+                               .b_columns = b_columns,
+                               .warps = 4}));
+    }
+  }
+  // Two warp groups along m, along n; several instructions a group; extents that are no powers of two; long k.
+  all.push_back(
+      matmul(Dtype::f16, {.m = 128, .n = 64, .k = 64, .block_m = 128, .block_n = 64, .block_k = 64, .warps = 8}));
+  all.push_back(
+      matmul(Dtype::f16, {.m = 64, .n = 256, .k = 64, .block_m = 64, .block_n = 256, .block_k = 32, .warps = 8}));
+  all.push_back(
+      matmul(Dtype::f16, {.m = 256, .n = 32, .k = 32, .block_m = 256, .block_n = 32, .block_k = 32, .warps = 4}));
+  all.push_back(matmul(
+      Dtype::f16,
+      {.m = 70, .n = 100, .k = 130, .block_m = 80, .block_n = 96, .block_k = 128, .b_columns = true, .warps = 4}));
+  all.push_back(matmul(
+      Dtype::f16, {.m = 61, .n = 33, .k = 51, .block_m = 64, .block_n = 48, .block_k = 48, .pitch = 1, .warps = 4}));
+  all.push_back(
+      matmul(Dtype::f16, {.m = 64, .n = 16, .k = 0, .block_m = 64, .block_n = 16, .block_k = 64, .warps = 4}));
+  all.push_back(matmul(
+      Dtype::f16, {.m = 64, .n = 40, .k = 40, .batch = 2, .block_m = 64, .block_n = 32, .block_k = 32, .warps = 4}));
+  all.push_back(matmul(Dtype::f16, {.m = 64,
+                                    .n = 64,
+                                    .k = 192,
+                                    .block_m = 64,
+                                    .block_n = 64,
+                                    .block_k = 64,
+                                    .b_columns = true,
+                                    .warps = 4,
+                                    .stages = 2}));
+  for (const int stages : {3, 4}) {
+    all.push_back(matmul(Dtype::f16, {.m = 128,
+                                      .n = 64,
+                                      .k = 330,
+                                      .block_m = 64,
+                                      .block_n = 64,
+                                      .block_k = 32,
+                                      .b_columns = true,
+                                      .warps = 4,
+                                      .stages = stages}));
+    all.push_back(matmul(
+        Dtype::f8e4m3,
+        {.m = 64, .n = 64, .k = 200, .block_m = 64, .block_n = 64, .block_k = 32, .warps = 4, .stages = stages}));
+  }
+  return all;
+}
+
 std::vector<SweepCase> matmul_kernels() {
   std::vector<SweepCase> all;
   const std::vector<Dtype> types{Dtype::f16, Dtype::bf16,   Dtype::f32,   Dtype::i8,
@@ -220,6 +283,7 @@ std::vector<SweepCase> matmul_kernels() {
   for (const int stages : {1, 3}) all.push_back(attention(Dtype::f16, 70, 100, 64, stages));
   all.push_back(attention(Dtype::bf16, 64, 64, 32, 2));
   all.push_back(gathered_product(50, 40, 72));
+  for (SweepCase& c : warp_group_kernels()) all.push_back(std::move(c));
   return all;
 }
 

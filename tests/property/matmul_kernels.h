@@ -32,6 +32,9 @@ SweepCase product_of_values(Dtype t);
 // Rows of a are gathered through pointers.
 SweepCase gathered_product(std::int64_t rows, std::int64_t n, std::int64_t k);
 
+// Tiles of 64 rows and more over whole warp groups: wgmma on sm_90a, mma.sync elsewhere.
+std::vector<SweepCase> warp_group_kernels();
+
 // All of the above in sizes that the emulation runs in seconds.
 std::vector<SweepCase> matmul_kernels();
 

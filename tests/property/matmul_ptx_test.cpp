@@ -45,29 +45,42 @@ struct Expected {
   Dtype t;
   bool tf32;
   const char* instruction;
+  const char* of_warp_group;  // on sm_90a; "": the same
 };
 
 }  // namespace
 
 TEST_CASE("PTX: products of every element type use their instruction and spill nothing") {
   const std::vector<Expected> all{
-      {Dtype::f16, false, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"},
-      {Dtype::bf16, false, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"},
-      {Dtype::f32, true, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"},
-      {Dtype::i8, false, "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"},
-      {Dtype::f64, false, "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"},
-      {Dtype::f8e4m3, false, "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"},
+      {Dtype::f16, false, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+       "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16"},
+      {Dtype::bf16, false, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+       "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16"},
+      {Dtype::f32, true, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", ""},
+      {Dtype::i8, false, "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
+       "wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8"},
+      {Dtype::f64, false, "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", ""},
+      {Dtype::f8e4m3, false, "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32",
+       "wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3"},
   };
   for (const char* target : {"sm_80", "sm_89", "sm_90a"}) {
     for (const Expected& e : all) {
       if (e.t == Dtype::f8e4m3 && std::string(target) == "sm_80") continue;
-      MatmulShape s{.m = 256, .n = 256, .k = 256, .block_m = 64, .block_n = 64, .block_k = 32, .trans_b = true};
+      MatmulShape s{.m = 256,
+                    .n = 256,
+                    .k = 256,
+                    .block_m = 64,
+                    .block_n = 64,
+                    .block_k = 32,
+                    .b_columns = true,
+                    .trans_b = true};
       s.tf32 = e.tf32;
       const SweepCase c = matmul(e.t, s);
       const std::string ptx = ptx_of(c, target);
-      CHECK_MESSAGE(has(ptx, e.instruction), c.name << " for " << target);
+      const bool groups = std::string(target) == "sm_90a" && e.of_warp_group[0] != '\0';
+      CHECK_MESSAGE(has(ptx, groups ? e.of_warp_group : e.instruction), c.name << " for " << target);
       CHECK(has(ptx, "cp.async.cg.shared.global"));
-      if (e.t != Dtype::f64) CHECK(has(ptx, "ldmatrix.sync.aligned.m8n8.x4.shared.b16"));
+      if (e.t != Dtype::f64 && !groups) CHECK(has(ptx, "ldmatrix.sync.aligned.m8n8.x4.shared.b16"));
       check_without_spills(ptx, target, c.name);
     }
   }
@@ -76,7 +89,7 @@ TEST_CASE("PTX: products of every element type use their instruction and spill n
 TEST_CASE("PTX: a large tile streams through as many stages as there is room for, by vectors alone") {
   MatmulShape s{
       .m = 1024, .n = 1024, .k = 1024, .block_m = 128, .block_n = 128, .block_k = 64, .trans_b = true, .warps = 8};
-  for (const char* target : {"sm_80", "sm_90a"}) {
+  for (const char* target : {"sm_80", "sm_90"}) {
     for (const bool trans : {true, false}) {
       s.trans_b = s.b_columns = trans;
       const SweepCase c = matmul(Dtype::f16, s);
@@ -93,11 +106,38 @@ TEST_CASE("PTX: a large tile streams through as many stages as there is room for
   }
 }
 
+TEST_CASE("PTX: a large tile on sm_90a is four wgmma a stage and group, none of them serialised") {
+  for (const int block_n : {128, 256}) {
+    for (const bool by_k : {true, false}) {
+      const MatmulShape s{.m = 1024,
+                          .n = 1024,
+                          .k = 1024,
+                          .block_m = 128,
+                          .block_n = block_n,
+                          .block_k = 64,
+                          .b_columns = by_k,
+                          .warps = 8};
+      const SweepCase c = matmul(Dtype::bf16, s);
+      const std::string ptx = ptx_of(c, "sm_90a");
+      // Two groups along m where the tile is square; along m as well where it is wide, by the first split.
+      CHECK(count(ptx, "wgmma.mma_async") == 4);
+      CHECK(count(ptx, "wgmma.commit_group") == 1);
+      CHECK_FALSE(has(ptx, "ldmatrix"));
+      CHECK_FALSE(has(ptx, "mma.sync"));
+      CHECK(has(ptx, "fence.proxy.async"));
+      // One stage's products are under way while the next is asked for; the last are waited for behind the loop.
+      CHECK(count(ptx, "wgmma.wait_group.sync.aligned 1;") == 1);
+      CHECK(count(ptx, "wgmma.wait_group.sync.aligned 0;") == 1);
+      check_without_spills(ptx, "sm_90a", c.name);  // C75xx of ptxas is an error of the assembler
+    }
+  }
+}
+
 TEST_CASE("PTX: chained products keep the first one's result in registers") {
   for (const char* target : {"sm_80", "sm_90a"}) {
     const SweepCase c = attention(Dtype::f16, 256, 512, 64, 2);
     const std::string ptx = ptx_of(c, target);
-    CHECK(has(ptx, "mma.sync.aligned.m16n8k16"));
+    CHECK(has(ptx, std::string(target) == "sm_80" ? "mma.sync.aligned.m16n8k16" : "wgmma.mma_async"));
     CHECK(has(ptx, "cp.async.cg.shared.global"));
     check_without_spills(ptx, target, c.name);
   }

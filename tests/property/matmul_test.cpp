@@ -105,3 +105,21 @@ TEST_CASE("loops stream what they load from views, and nothing where one stage i
   // One operand gathered, the other streamed.
   CHECK(calls_of(gathered_product(50, 32, 48)).contains("tw.async_copy.v4i32"));
 }
+
+TEST_CASE("whole warp groups multiply by wgmma on sm_90a, from shared memory or with A in registers") {
+  const MatmulShape s{.m = 64, .n = 64, .k = 64, .block_m = 64, .block_n = 64, .block_k = 32, .warps = 4};
+  Calls calls = calls_of(matmul(Dtype::f16, s));
+  CHECK(calls.contains("tw.wgmma_ss.f16.n32"));
+  CHECK_FALSE(calls.contains("tw.mma_f16"));
+  calls = calls_of(matmul(Dtype::f16, s), "simt:sm_90");
+  CHECK(calls.contains("tw.mma_f16"));
+  calls = calls_of(attention(Dtype::f16, 64, 64, 64, 2));
+  CHECK(calls.contains("tw.wgmma_rs.f16.n16"));  // queries stay in registers: 32 keys
+  CHECK(calls.contains("tw.wgmma_rs.f16.n32"));  // probabilities come in registers: 64 columns of values
+  // Bytes that are neighbours along n have no descriptor.
+  calls = calls_of(matmul(Dtype::i8, s));
+  CHECK(calls.contains("tw.mma_s8"));
+  MatmulShape by_k = s;
+  by_k.b_columns = true;
+  CHECK(calls_of(matmul(Dtype::i8, by_k)).contains("tw.wgmma_ss.s8.n32"));
+}

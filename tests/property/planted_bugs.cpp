@@ -285,6 +285,11 @@ std::vector<PlantedBug> planted_bugs() {
       {"copies are not waited for", drop(PrimitiveId::async_wait, all)},
       {"copies are waited for one stage too late", change_argument(PrimitiveId::async_wait, 0, plus(1))},
       {"copies land with another swizzle", change_argument(PrimitiveId::async_copy, 0, other_swizzle)},
+      {"wgmma is waited for one group too late", change_argument(PrimitiveId::wgmma_wait, 0, plus(1))},
+      {"what is copied is not shown to wgmma", drop(PrimitiveId::fence_proxy_async, all)},
+      {"a descriptor one row group off",
+       change_argument(PrimitiveId::wgmma_ss, 2,
+                       [](llvm::IRBuilder<>& b, CallInst&, llvm::Value* v) { return b.CreateAdd(v, b.getInt64(2)); })},
       {"copies past the edge bring what is there",
        change_argument(PrimitiveId::async_copy, 2,
                        [](llvm::IRBuilder<>& b, CallInst&, llvm::Value* v) {
