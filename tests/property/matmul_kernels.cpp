@@ -27,7 +27,7 @@ Value* block(Kernel& k, Value* view, Value* row, Value* column, std::int64_t row
 // The loop over k, for blocks at row, column: the sum.
 Value* multiply(Kernel& k, Value* a, Value* b, Value* row, Value* column, const MatmulShape& s, Dtype t) {
   Value* sum = k.b.var(k.b.constant(Type::tile(accumulator_of(t), {s.block_m, s.block_n}), 0.0));
-  Value* at = k.b.begin_for(k.b.index(0), k.b.index(s.k), k.b.index(s.block_k));
+  Value* at = k.b.begin_for(k.b.index(s.first), k.b.index(s.k), k.b.index(s.block_k));
   Value* x = block(k, a, row, at, s.block_m, s.block_k, s.trans_a);
   Value* y = block(k, b, at, column, s.block_k, s.block_n, s.trans_b);
   k.b.var_set(sum, k.b.dot(x, y, k.b.var_get(sum), s.tf32 ? "tf32" : ""));
@@ -70,6 +70,7 @@ std::string name_of(Dtype t, const MatmulShape& s) {
   if (s.trans_a) name += " a transposed";
   if (s.trans_b) name += " b transposed";
   if (s.pitch > 0) name += " pitch +" + std::to_string(s.pitch);
+  if (s.first != 0) name += " from " + std::to_string(s.first);
   if (s.warps > 0) name += " warps " + std::to_string(s.warps);
   if (s.stages > 0) name += " stages " + std::to_string(s.stages);
   return name;
@@ -243,6 +244,32 @@ std::vector<SweepCase> warp_group_kernels() {
         {.m = 64, .n = 64, .k = 200, .block_m = 64, .block_n = 64, .block_k = 32, .warps = 4, .stages = stages}));
   }
   return all;
+}
+
+SweepCase random_matmul(std::uint64_t seed) {
+  Dice dice(seed);
+  const Dtype t = dice.pick(
+      std::vector<Dtype>{Dtype::f16, Dtype::bf16, Dtype::f32, Dtype::i8, Dtype::f64, Dtype::f8e4m3, Dtype::f8e5m2});
+  const auto extent = [&](std::int64_t most) {
+    return dice.chance(70) ? std::int64_t{1} << dice.between(4, most)
+                           : 8 * dice.between(2, std::int64_t{1} << (most - 3));
+  };
+  MatmulShape s;
+  s.block_m = extent(7), s.block_n = extent(6), s.block_k = extent(6);
+  s.m = dice.between(1, s.block_m + 20), s.n = dice.between(1, s.block_n + 20), s.k = dice.between(0, 4 * s.block_k);
+  s.a_columns = dice.chance(40), s.b_columns = dice.chance(50), s.trans_a = dice.chance(30),
+  s.trans_b = dice.chance(50);
+  s.pitch = dice.chance(30) ? dice.between(1, 16) : 0;
+  s.first = dice.chance(20) ? dice.between(-9, 9) : 0;
+  s.tf32 = t == Dtype::f32 && dice.chance(70);
+  s.warps = dice.chance(60) ? 1 << dice.between(0, 3) : 0;
+  // Accumulators of a large tile are too many for few warps.
+  if (s.block_m * s.block_n > 2048 * std::max(1, s.warps)) s.warps = 8;
+  s.stages = static_cast<int>(dice.chance(60) ? dice.between(1, 5) : 0);
+  // Padded to powers of two, at most twice as many along each axis; 99 KiB are the least that a device has.
+  const std::int64_t stage_bytes = 4 * (s.block_m + s.block_n) * s.block_k * dtype_bytes(t);
+  if (s.stages * stage_bytes > 99 * 1024) s.stages = 0;
+  return matmul(t, s);
 }
 
 std::vector<SweepCase> matmul_kernels() {

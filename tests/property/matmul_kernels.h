@@ -15,6 +15,7 @@ struct MatmulShape {
   bool a_columns = false, b_columns = false;              // neighbours in memory along m; along k
   bool trans_a = false, trans_b = false;                  // loaded as [k, m], [n, k] and transposed
   std::int64_t pitch = 0;                                 // elements between rows beyond their length
+  std::int64_t first = 0;                                 // where the loop over k begins: may lie before the view
   bool tf32 = false;                                      // f32 alone
   int warps = 0, stages = 0;
 };
@@ -34,6 +35,9 @@ SweepCase gathered_product(std::int64_t rows, std::int64_t n, std::int64_t k);
 
 // Tiles of 64 rows and more over whole warp groups: wgmma on sm_90a, mma.sync elsewhere.
 std::vector<SweepCase> warp_group_kernels();
+
+// Any block sizes, orders, edges, numbers of warps and stages.
+SweepCase random_matmul(std::uint64_t seed);
 
 // All of the above in sizes that the emulation runs in seconds.
 std::vector<SweepCase> matmul_kernels();

@@ -12,6 +12,7 @@
 #include "tests/property/compare.h"
 #include "tests/property/matmul_kernels.h"
 #include "tests/property/simt_executor.h"
+#include "tileweave/jit/base/env.h"
 
 using namespace tileweave;
 using namespace tileweave::property;
@@ -50,6 +51,14 @@ TEST_CASE("products of every element type, order and edge agree with the interpr
   for (const SweepCase& c : matmul_kernels()) {
     CAPTURE(c.name);
     for (const std::uint64_t seed : {0u, 1u}) check_case(c, {.seed = seed});
+  }
+}
+
+TEST_CASE("random products on every kind of device") {
+  const std::uint64_t count = env().long_tests ? 400 : 60;
+  for (std::uint64_t seed = 1; seed <= count; ++seed) {
+    const char* target = seed % 3 == 0 ? "simt:sm_80" : seed % 3 == 1 ? "simt:sm_89" : "simt:sm_90a";
+    check_case(random_matmul(seed), {.target = target, .seed = seed});
   }
 }
 
