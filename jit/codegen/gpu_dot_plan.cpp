@@ -41,6 +41,8 @@ std::optional<MmaInstruction> mma_instruction(Dtype t, bool tf32, int sm) {
       return MmaInstruction{PrimitiveId::mma_tf32, Element::none, t, 4, 3, 3};
     case Dtype::i8:
       return MmaInstruction{PrimitiveId::mma_s8, Element::none, t, 4, 3, 5};
+    case Dtype::u8:
+      return MmaInstruction{PrimitiveId::mma_u8, Element::none, t, 4, 3, 5};
     case Dtype::f8e4m3:
       if (sm < 89) return std::nullopt;
       return MmaInstruction{PrimitiveId::mma_fp8, Element::e4m3_e4m3, t, 4, 3, 5};
@@ -141,7 +143,7 @@ WarpSplit split_warps(const MmaInstruction& how, const std::vector<int>& bits, i
 }
 
 // wgmma takes tf32 as it lies in memory, unrounded: those stay with mma.sync.
-bool has_wgmma(Dtype t) { return dtype_bytes(t) <= 2; }
+bool has_wgmma(Dtype t) { return dtype_bytes(t) <= 2 && t != Dtype::u8; }
 
 void check_registers(const Op& op, const DotPlan& plan, int warps) {
   const ir::TileShape shape = shape_of(op.results[0]->type);

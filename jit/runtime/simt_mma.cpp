@@ -205,6 +205,7 @@ void add_mma_rows(Rows& rows) {
   rows.push_back(row("mma_bf16", mma<F32x4, bf16, bf16>));
   rows.push_back(row("mma_tf32", mma<F32x4, Tf32, Tf32>));
   rows.push_back(row("mma_s8", mma<U32x4, std::int8_t, std::int8_t>));
+  rows.push_back(row("mma_u8", mma<U32x4, std::uint8_t, std::uint8_t>));
   rows.push_back(row("mma_fp8.e4m3_e4m3", mma<F32x4, f8e4m3, f8e4m3>));
   rows.push_back(row("mma_fp8.e4m3_e5m2", mma<F32x4, f8e4m3, f8e5m2>));
   rows.push_back(row("mma_fp8.e5m2_e4m3", mma<F32x4, f8e5m2, f8e4m3>));

@@ -248,8 +248,8 @@ std::vector<SweepCase> warp_group_kernels() {
 
 SweepCase random_matmul(std::uint64_t seed) {
   Dice dice(seed);
-  const Dtype t = dice.pick(
-      std::vector<Dtype>{Dtype::f16, Dtype::bf16, Dtype::f32, Dtype::i8, Dtype::f64, Dtype::f8e4m3, Dtype::f8e5m2});
+  const Dtype t = dice.pick(std::vector<Dtype>{Dtype::f16, Dtype::bf16, Dtype::f32, Dtype::i8, Dtype::u8, Dtype::f64,
+                                               Dtype::f8e4m3, Dtype::f8e5m2});
   const auto extent = [&](std::int64_t most) {
     return dice.chance(70) ? std::int64_t{1} << dice.between(4, most)
                            : 8 * dice.between(2, std::int64_t{1} << (most - 3));
@@ -274,8 +274,8 @@ SweepCase random_matmul(std::uint64_t seed) {
 
 std::vector<SweepCase> matmul_kernels() {
   std::vector<SweepCase> all;
-  const std::vector<Dtype> types{Dtype::f16, Dtype::bf16,   Dtype::f32,   Dtype::i8,
-                                 Dtype::f64, Dtype::f8e4m3, Dtype::f8e5m2};
+  const std::vector<Dtype> types{Dtype::f16, Dtype::bf16, Dtype::f32,    Dtype::i8,
+                                 Dtype::u8,  Dtype::f64,  Dtype::f8e4m3, Dtype::f8e5m2};
   for (const Dtype t : types) {
     const bool tf32 = t == Dtype::f32;
     for (int order = 0; order < 4; ++order) {

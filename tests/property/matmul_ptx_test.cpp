@@ -59,6 +59,7 @@ TEST_CASE("PTX: products of every element type use their instruction and spill n
       {Dtype::f32, true, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", ""},
       {Dtype::i8, false, "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
        "wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8"},
+      {Dtype::u8, false, "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32", ""},
       {Dtype::f64, false, "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", ""},
       {Dtype::f8e4m3, false, "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32",
        "wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3"},

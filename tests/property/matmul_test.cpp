@@ -81,6 +81,7 @@ TEST_CASE("each element type has its instruction, and exact f32 none") {
   CHECK(uses(Dtype::f16, "tw.mma_f16", s));
   CHECK(uses(Dtype::bf16, "tw.mma_bf16", s));
   CHECK(uses(Dtype::i8, "tw.mma_s8", s));
+  CHECK(uses(Dtype::u8, "tw.mma_u8", s));
   CHECK(uses(Dtype::f64, "tw.mma_f64", s));
   CHECK(uses(Dtype::f8e4m3, "tw.mma_fp8.e4m3_e4m3", s));
   CHECK(uses(Dtype::f8e5m2, "tw.mma_fp8.e5m2_e5m2", s));
