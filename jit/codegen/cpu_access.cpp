@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tileweave/jit/codegen/cpu_nest.h"
+#include "tileweave/jit/codegen/volatile_access.h"
 
 namespace tileweave::codegen::cpu {
 
@@ -178,12 +179,14 @@ Point Nest::task_mask(const Task& t) {
 
 Point Nest::emit_load(const Op& op, const AxisMap& m) {
   const Point mask = both(emit_inside(bounds_of(op, m)), mask_at(mask_of(op), m));
+  order_volatile(c_.b, op);
   return load_from(view_place(op, m), op.results[0]->type, mask,
                    static_cast<std::uint64_t>(op.attrs.get_int(ir::AttrKey::pad)));
 }
 
 Point Nest::emit_load_ptr(const Op& op, const AxisMap& m) {
   const Point p = eval(op.operands[0], m);
+  order_volatile(c_.b, op);
   return load_from({p.value, p.is_vector, true}, op.results[0]->type, mask_at(mask_of(op), m),
                    static_cast<std::uint64_t>(op.attrs.get_int(ir::AttrKey::pad)));
 }
@@ -202,6 +205,7 @@ void Nest::emit_store(const Task& t) {
   const AxisMap m = identity_map(space_.rank);
   const Point value = eval(t.value, m);
   const Point mask = task_mask(t);
+  order_volatile(c_.b, *t.op);
   if (t.op->id == OpId::store) return store_to(view_place(*t.op, m), t.value->type, value, mask, true);
   const Point p = eval(t.op->operands[0], m);
   store_to({p.value, p.is_vector, p.is_vector}, t.value->type, value, mask);

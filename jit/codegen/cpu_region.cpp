@@ -4,7 +4,6 @@
 
 #include "tileweave/jit/codegen/cpu_context.h"
 #include "tileweave/jit/codegen/cpu_debug.h"
-#include "tileweave/jit/codegen/volatile_access.h"
 
 namespace tileweave::codegen::cpu {
 
@@ -174,12 +173,6 @@ void lower_while(Context& c, const Op& op) {
   for (std::size_t i = 0; i < passed.size(); ++i) take(c, op.results[i], passed[i]);
 }
 
-// A volatile load is kept (cpu_plan.cpp), a volatile store is a task.
-void order_task(Context& c, const Task& t) {
-  const Op* access = t.kind == Task::Kind::keep ? t.value->def : t.op;
-  if (access != nullptr) order_volatile(c.b, *access);
-}
-
 const Place& place_of(const Step& step) {
   if (step.op != nullptr) return step.op->place;
   const Task& t = step.tasks[0];
@@ -230,12 +223,7 @@ RegionEnd lower_steps(Context& c, const Region& r, const RegionPlan& plan, const
     for (const Task& t : step.tasks) {
       if (t.yield < 0 || targets[static_cast<std::size_t>(t.yield)].base != nullptr) tasks.push_back(t);
     }
-    const auto order = [&] {
-      for (const Task& t : tasks) order_task(c, t);
-    };
-    order();
     if (!tasks.empty()) lower_nest(c, tasks, targets, step.fetches);
-    order();
   }
   RegionEnd end;
   if (r.ops.empty()) return end;
