@@ -22,9 +22,18 @@ using ir::Value;
 
 class Namer {
  public:
-  Namer(ir::Function& f, const std::vector<RecordedResult>& results, const KernelSource& source)
-      : f_(f), s_(source), matcher_(f, results, source) {
+  // `prefix` goes before every name that a debugger shows.
+  Namer(ir::Function& f, const std::vector<RecordedResult>& results, const KernelSource& source, std::string prefix)
+      : f_(f), s_(source), prefix_(std::move(prefix)), matcher_(f, results, source) {
     for (const RecordedResult& r : results) masks_[r.value] = r.mask;
+  }
+
+  // A kernel's parameters are variables of their own; those of a function are values like others.
+  void show_parameters() {
+    for (std::size_t i = std::min(f_.params.size(), s_.parameters.size()); i-- > 0;) {
+      Value* v = f_.params[i].value;
+      if (!v->type.is_view()) insert(f_.body(), 0, v, s_.parameters[i], f_.place);
+    }
   }
 
   void run() {
@@ -157,12 +166,12 @@ class Namer {
     insert(*op.parent, index_of(op) + 1, v, name, p);
   }
 
-  static void insert(Region& r, std::size_t at, Value* v, const std::string& name, const Place& p) {
+  void insert(Region& r, std::size_t at, Value* v, const std::string& name, const Place& p) const {
     while (at < r.ops.size() && r.ops[at]->id == OpId::debug_value) ++at;
     auto op = std::make_unique<Op>();
     op->id = OpId::debug_value;
     op->operands = {v};
-    op->attrs.set(ir::AttrKey::text, name);
+    op->attrs.set(ir::AttrKey::text, prefix_ + name);
     op->place = p;
     op->parent = &r;
     r.ops.insert(r.ops.begin() + static_cast<std::ptrdiff_t>(at), std::move(op));
@@ -209,6 +218,7 @@ class Namer {
 
   ir::Function& f_;
   const KernelSource& s_;
+  const std::string prefix_;
   ExpressionMatcher matcher_;
   std::map<const Value*, Value*> masks_;
   std::map<const Value*, std::string> variables_;
@@ -226,7 +236,15 @@ void name_parameters(ir::Function& f) {
 
 void name_values(ir::Function& f, const std::vector<RecordedResult>& results) {
   const KernelSource source = read_kernel_source(f.place, f.name);
-  if (source.found) Namer(f, results, source).run();
+  if (source.found) Namer(f, results, source, "").run();
+}
+
+void name_function_values(ir::Function& f, const std::vector<RecordedResult>& results) {
+  const KernelSource source = read_kernel_source(f.place, f.name, "function");
+  if (!source.found) return;
+  Namer namer(f, results, source, f.name + "_");
+  namer.run();
+  namer.show_parameters();
 }
 
 }  // namespace tileweave::record

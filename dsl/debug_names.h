@@ -21,6 +21,10 @@ struct RecordedResult {
 // same with and without. A file that cannot be read leaves the function as it is.
 void name_values(ir::Function& f, const std::vector<RecordedResult>& results);
 
+// The same for a tw::function, its parameters included: `d` of the function `moments` shows as `moments_d` in the
+// kernels that call it, as it was in the last call.
+void name_function_values(ir::Function& f, const std::vector<RecordedResult>& results);
+
 // The parameters' names alone, for messages of checked mode.
 void name_parameters(ir::Function& f);
 

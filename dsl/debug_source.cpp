@@ -100,11 +100,11 @@ class Finder {
  public:
   explicit Finder(KernelSource& s) : s_(s), t_(s.tokens) {}
 
-  void run(const Place& place, std::string_view name) {
+  void run(const Place& place, std::string_view name, std::string_view maker) {
     const std::string quoted = "\"" + std::string(name) + "\"";
     std::size_t best = t_.size();
     for (std::size_t i = 0; i + 2 < t_.size(); ++i) {
-      if (t_[i].text != "kernel" || !is(i + 1, "(") || t_[i + 2].text != quoted) continue;
+      if (t_[i].text != maker || !is(i + 1, "(") || t_[i + 2].text != quoted) continue;
       if (best == t_.size() || distance(i, place) < distance(best, place)) best = i;
     }
     if (best == t_.size()) return;
@@ -231,12 +231,12 @@ class Finder {
 
 }  // namespace
 
-KernelSource read_kernel_source(const Place& place, std::string_view name) {
+KernelSource read_kernel_source(const Place& place, std::string_view name, std::string_view maker) {
   KernelSource s;
   std::ifstream in(place.file, std::ios::binary);
   s.text.assign(std::istreambuf_iterator<char>(in), {});
   s.tokens = Splitter(s.text).run();
-  Finder(s).run(place, name);
+  Finder(s).run(place, name, maker);
   return s;
 }
 

@@ -37,7 +37,7 @@ struct KernelSource {
   bool found = false;
 };
 
-// The lambda of tw::kernel("name", ...) nearest to the place.
-KernelSource read_kernel_source(const Place& place, std::string_view name);
+// The lambda of tw::kernel("name", ...), or with another `maker` tw::function("name", ...), nearest to the place.
+KernelSource read_kernel_source(const Place& place, std::string_view name, std::string_view maker = "kernel");
 
 }  // namespace tileweave::record

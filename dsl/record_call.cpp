@@ -154,6 +154,7 @@ CalleeInstance record_function(Recorder& caller, const Callee& callee, const Arg
   CallTable& calls = *caller.calls;
   Recorder r{std::string(callee.name), callee.place};
   r.calls = &calls;
+  r.keeps_results = caller.keeps_results;
   calls.active.push_back(callee);
   CalleeInstance made;
   {
@@ -161,6 +162,7 @@ CalleeInstance record_function(Recorder& caller, const Callee& callee, const Arg
     const std::vector<Raw> results = body(arguments.make_parameters(r, callee.place));
     r.finish();
     made = end_function(r, results, r.last);
+    if (r.keeps_results) name_function_values(r.function, r.results);
   }
   calls.active.pop_back();
   made.identity = callee.identity;

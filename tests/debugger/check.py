@@ -85,7 +85,8 @@ def function_failures(program, source):
     after = next(i for i, line in enumerate(lines, 1) if "(v - mean) * scale" in line)
     steps = ["set pagination off", "set confirm off", "set debuginfod enabled off", "set breakpoint pending on",
              "set startup-with-shell off", f"tbreak {source.name}:{inside + 1}", "run", "backtrace 1",
-             f"tbreak {source.name}:{after}", "continue", "echo [mean]", "print mean", "echo [scale]", "print scale"]
+             f"tbreak {source.name}:{after}", "continue", "echo [mean]", "print mean", "echo [scale]", "print scale",
+             "echo [count]", "print moments_count", "echo [inner]", "print moments_mean", "echo [d]", "print moments_d[0][0]"]
     command = ["gdb", "-nx", "-batch"]
     for s in steps:
         command += ["-ex", s]
@@ -96,13 +97,16 @@ def function_failures(program, source):
     variance = sum((math.sin(i) - mean) ** 2 for i in range(24)) / 24
 
     def shows(name, value):
-        found = re.search(rf"\[{name}\]\$\d+ = \{{\{{([-+.e0-9]+)\}}\}}", log)
+        found = re.search(rf"\[{name}\]\$\d+ = (?:\{{\{{)?([-+.e0-9]+)", log)
         return found is not None and abs(float(found[1]) - value) < 1e-6
 
     seen = {
         "stops at a function's own line": re.search(rf"#0\s+halves \(.*{source.name}:{inside + 1}\n", log),
         "prints the first binding": shows("mean", mean),
         "prints the second binding": shows("scale", 1 / math.sqrt(variance + 1e-5)),
+        "prints a function's parameter": shows("count", 24),
+        "prints a function's tile": shows("inner", mean),
+        "prints an element of a function's tile": shows("d", 0 - mean),
     }
     failed = [what for what, ok in seen.items() if not ok]
     print(f"gdb on functions: {len(seen)} expectations, {len(failed)} failed")
