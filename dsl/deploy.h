@@ -26,6 +26,10 @@ void set_meanwhile(Meanwhile how);
 // parent exists); an empty name stops it. As TILEWEAVE_RECORD. A directory that cannot be written costs one warning.
 void record_to(const std::string& directory);
 
+namespace launch {
+class Frame;
+}
+
 // A warm-up that runs in the background. Copies are handles of the same.
 class Warmup {
  public:
@@ -40,11 +44,13 @@ class Warmup {
 
  private:
   friend Warmup warmup_async(const std::string&, const Device&);
+  friend class launch::Frame;
   std::shared_ptr<jit::WarmupState> state_;
 };
 
 // Compiles the kernels of a manifest (a .rec file) for the device into the cache, in a few threads of this process.
 // Throws CacheError where the file is no manifest; what cannot be compiled is a failure of the handle.
+// One kernel with its arguments: kernel.warmup_async(device, arguments...), see kernel.h.
 Warmup warmup_async(const std::string& manifest, const Device& device = Device::best());
 
 }  // namespace tileweave

@@ -256,6 +256,22 @@ class Kernel<F, std::index_sequence<I...>, P...> {
     };
     frame.run(grid, launch::Body(record), &text_of<decltype(arguments)>, &arguments);
   }
+  // Compiles in the background what launch() with these arguments runs, without running it: of tensors only type and
+  // layout matter, not what is in them. What is wrong with the kernel or the arguments is thrown here, what cannot be
+  // compiled is a failure of the handle. The variant stays loaded as long as the handle lives, and is in the cache
+  // then.
+  Warmup warmup_async(const Device& device, typename detail::HostArg<static_cast<int>(I) + 1, P>::type... a,
+                      const Options& options = {}, const Place& place = std::source_location::current()) const {
+    const Stream stream = device.stream();
+    launch::Frame frame(*state_, stream, options, constant_words, place);
+    (detail::HostArg<static_cast<int>(I) + 1, P>::put(frame, a), ...);
+    const auto arguments = std::tie(a...);
+    const auto record = [&] {
+      std::tuple<P...> symbols{detail::HostArg<static_cast<int>(I) + 1, P>::symbol(std::get<I>(arguments))...};
+      std::apply(F{}, std::move(symbols));
+    };
+    return frame.warm(launch::Body(record), &text_of<decltype(arguments)>, &arguments);
+  }
   template <class... A>
     requires(sizeof...(A) < sizeof...(P) || sizeof...(A) > sizeof...(P) + 1)
   TILEWEAVE_REFUSED(

@@ -208,6 +208,23 @@ void Frame::run(const Grid& grid, const Body& record, std::string (*text)(const 
   launches.fetch_add(1, std::memory_order_relaxed);
 }
 
+Warmup Frame::warm(const Body& record, std::string (*text)(const void*), const void* text_object) {
+  if (record::is_active()) {
+    throw_record_error(place_, "kernel '" + kernel_.name() + "' is warmed up while a kernel is being recorded",
+                       "warm up kernels outside of a kernel's lambda");
+  }
+  if (any_written_ || pointer_count_ > 0) find_overlaps();
+  const Key key(key_, static_cast<std::size_t>(facts_at_ + view_count_));
+  int numbers[std::size(decltype(seen_){})];
+  for (int i = 0; i < view_count_; ++i) numbers[i] = seen_[i].number;
+  Warmup warmup;
+  warmup.state_ = jit::warm_in_background(
+      kernel_.variants().record_variant({kernel_, stream_.device(), key, facts_at_, record, text, text_object,
+                                         std::span(numbers, static_cast<std::size_t>(view_count_)), slots_, place_}),
+      stream_.device());
+  return warmup;
+}
+
 record::Raw add_view(Dtype elem, int rank, bool is_const) {
   record::Recorder& r = record::current({});
   return r.wrap(

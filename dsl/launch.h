@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tileweave/dsl/deploy.h"
 #include "tileweave/dsl/options.h"
 #include "tileweave/dsl/record.h"
 #include "tileweave/jit/runtime/tensor.h"
@@ -83,6 +84,8 @@ class Frame {
   void constants_end(std::uint64_t* end) { key_words_ = static_cast<int>(end - key_); }
   // Finds or makes the variant and launches it. `text` gives the constants as text, for messages.
   void run(const Grid& grid, const Body& record, std::string (*text)(const void*), const void* text_object);
+  // Records the variant here and compiles it in the background.
+  Warmup warm(const Body& record, std::string (*text)(const void*), const void* text_object);
 
   [[noreturn]] void refuse(int number, const std::string& what, const std::string& help) const;
 

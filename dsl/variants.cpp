@@ -289,6 +289,15 @@ const Entry& Variants::obtain_checked(const Request& q, Group& group) {
   return publish(q.key, group.requirements, kernel);
 }
 
+ir::Function Variants::record_variant(const Request& q) {
+  const std::lock_guard lock(mutex_);
+  check_options(q);
+  const ErrorContext context(context_of(q));
+  const Group& group = group_of(q);
+  group.requirements->check(q.slots, q.kernel.name(), q.view_numbers.data(), q.place);
+  return specialized(q, group, q.key.subspan(static_cast<std::size_t>(q.facts_at)));
+}
+
 const Entry& Variants::make(const Request& q, LaunchScope& scope) {
   const std::lock_guard lock(mutex_);
   const Entry& entry = obtain(q);

@@ -56,6 +56,8 @@ class Variants final : cache::ForkAware {
   // Checks the launch against the kernel's requirements before anything is compiled. Makes the variant, or what stands
   // in for it, and marks it in the scope, which is at rest.
   const Entry& make(const Request& request, LaunchScope& scope);
+  // What `make` would compile, after the same checks; the kernel's variants stay as they are.
+  ir::Function record_variant(const Request& request);
   int count() const;
 
  private:

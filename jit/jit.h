@@ -54,6 +54,8 @@ struct WarmupFailure {
   std::string kernel, message;
 };
 std::shared_ptr<WarmupState> warm_in_background(const std::string& manifest, const Device& device);
+// The same for one recorded and specialised kernel, which stays loaded as long as the state lives.
+std::shared_ptr<WarmupState> warm_in_background(ir::Function f, const Device& device);
 std::size_t warm_total(const WarmupState& state);
 std::size_t warm_done(const WarmupState& state);
 void warm_wait(WarmupState& state);

@@ -44,6 +44,7 @@ class WarmupState {
   std::vector<std::shared_ptr<Task>> tasks;
   mutable std::mutex mutex;
   std::vector<WarmupFailure> failures;
+  std::vector<Kernel> kept;  // loaded, for launches to come
 };
 
 namespace {
@@ -67,6 +68,22 @@ std::shared_ptr<WarmupState> warm_in_background(const std::string& manifest, con
     state->tasks.push_back(
         run_in_background([state, device, record = std::move(r)] { warm_one(*state, record, device); }));
   }
+  return state;
+}
+
+std::shared_ptr<WarmupState> warm_in_background(ir::Function f, const Device& device) {
+  auto state = std::make_shared<WarmupState>();
+  const auto function = std::make_shared<const ir::Function>(std::move(f));
+  state->tasks.push_back(run_in_background([state, device, function] {
+    try {
+      Kernel kernel = get(*function, device);
+      const std::lock_guard lock(state->mutex);
+      state->kept.push_back(std::move(kernel));
+    } catch (const std::exception& e) {
+      const std::lock_guard lock(state->mutex);
+      state->failures.push_back({function->name, e.what()});
+    }
+  }));
   return state;
 }
 

@@ -32,6 +32,9 @@ odd("small-stack", env=small)
 print(odd("deep", env=r.env(TILEWEAVE_CACHE_DIR=r.dir / "deep")).stdout, end="")
 r.equal(entries(r.dir / "deep"), [], "a refused body is not stored")
 
+# --- one kernel warmed up with its arguments; where the compiler fails, the handle says so
+odd("warms", env=r.env(TILEWEAVE_CACHE="off"))
+
 # --- R32: a lambda that throws at each of its steps, alone and around another launch; its key is then that of a fresh process
 thrown = r.env(TILEWEAVE_CACHE_DIR=r.dir / "thrown")
 print("throwing:", odd("throws", env=thrown).stdout.strip())

@@ -4,6 +4,7 @@
 //   deep          bodies nested 100,000 deep, and of 150,000 operations: an error within a second
 //   throws        a lambda that throws at its k-th operation, for every k; then the same kernel again, which runs
 //   good          that kernel alone
+//   warms         a kernel warmed up with its arguments, without a launch
 #include <pthread.h>
 #include <tileweave/tileweave.h>
 
@@ -73,6 +74,31 @@ void run_on_small_stack(const tw::Device& device) {
   check(pthread_create(&thread, &attributes, body, const_cast<tw::Device*>(&device)) == 0, "a thread");
   pthread_join(thread, nullptr);
   pthread_attr_destroy(&attributes);
+}
+
+void run_warms(const tw::Device& device) {
+  const auto kernel = add_constant();
+  const auto x = tw::random_normal<float>(device, {8}, 1);
+  const auto y = tw::Tensor<float>::zeros(device, {8});
+  tw::Warmup warmup = kernel.warmup_async(device, x, y, 5);
+  warmup.wait();
+  check(warmup.total() == 1 && warmup.is_done() && warmup.failures().empty(), "one variant is warm");
+  check(tw::cache_counters().compiled == 1 && kernel.variant_count() == 0, "it was compiled and not launched");
+  check(y.to_host()[7] == 0, "nothing ran");
+  kernel.launch(device.stream(), {1}, x, y, 5);
+  check(y.to_host()[7] == x.to_host()[7] + 5, "the warm kernel");
+  check(tw::cache_counters().compiled == 1, "its launch compiles nothing");
+  kernel.warmup_async(device, x, y, 6).wait();
+  const tw::Warmup generic = add_constant().warmup_async(device, x.flip(0), y, 5);
+  auto handle = generic;
+  handle.wait();
+  check(tw::cache_counters().compiled == 3, "another constant and another layout are other variants");
+  try {
+    kernel.warmup_async(device, tw::Tensor<float>(), y, 5);
+    check(false, "an empty tensor is refused");
+  } catch (const tw::LaunchError& e) {
+    check(std::string(e.what()).find("argument 1") != std::string::npos, e.what());
+  }
 }
 
 void nest(const tw::Tile<float, 1>& v, int depth) {
@@ -222,6 +248,7 @@ int main(int count, char** arguments) {
       refuses_quickly(device, endless<false>, "operations");
     }
     if (mode == "throws") run_throws(device);
+    if (mode == "warms") run_warms(device);
     if (mode == "good") {
       run_good(device);
       const tw::CacheCounters c = tw::cache_counters();
