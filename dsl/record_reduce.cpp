@@ -54,8 +54,8 @@ Raw reduced(Recorder& r, const Value* x, Value* mask, Value* result, int axis, b
 bool is_zero_outside(const Value* v, const Value* mask) {
   if (v->def == nullptr || mask->def == nullptr) return false;
   const ir::Op &op = *v->def, &m = *mask->def;
-  if (op.id == OpId::trans) {
-    return m.id == OpId::trans && op.attrs == m.attrs && is_zero_outside(op.operands[0], m.operands[0]);
+  if (op.id == OpId::trans || op.id == OpId::reshape || op.id == OpId::expand_dims) {
+    return m.id == op.id && op.attrs == m.attrs && is_zero_outside(op.operands[0], m.operands[0]);
   }
   return op.id == OpId::load && m.id == OpId::inside && op.operands == m.operands &&
          op.attrs.get_int(ir::AttrKey::pad) == 0;

@@ -149,6 +149,11 @@ TEST_CASE("dot counts invalid lanes as zero and takes the accumulator's validity
     tw::store(y, {0, 0}, tw::dot(a + 1, a, tw::zeros<float>(4, 4)));
   });
   CHECK(count(padded, "= where") == 1);  // a + 1 is not
+  const auto reshaped = ops([](In x, Out y) {
+    auto a = tw::reshape(tw::load(x, {0, 0}, {2, 8}), {4, 4});
+    tw::store(y, {0, 0}, tw::dot(a, tw::trans(a), tw::zeros<float>(4, 4)));
+  });
+  CHECK(count(reshaped, "= where") == 0);  // zeros stay zeros in another shape
 }
 
 TEST_CASE("assigning to a Var keeps lanes that are invalid on the right") {
