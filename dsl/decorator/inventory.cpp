@@ -4,6 +4,8 @@
 #include "clang/AST/RecursiveASTVisitor.h"
 #include "clang/Basic/FileManager.h"
 #include "clang/Basic/SourceManager.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace tileweave::decorator {
@@ -150,12 +152,23 @@ std::string Inventory::json() const {
   return out.str();
 }
 
+namespace {
+
+// Where the file really is. Clang's names can climb out of a link ("/lib/gcc/../../include"), and a build tool that
+// removes the dots as text would look for a file that does not exist, at every build.
+std::string real_path(llvm::StringRef name) {
+  llvm::SmallString<256> real;
+  return llvm::sys::fs::real_path(name, real) ? name.str() : real.str().str();
+}
+
+}  // namespace
+
 std::string dependencies(const Parsed& parsed, const std::string& target) {
   const SourceManager& sources = parsed.context.getSourceManager();
   std::vector<std::string> files;
   for (auto f = sources.fileinfo_begin(); f != sources.fileinfo_end(); ++f) {
-    const std::string name = f->first.getName().str();
-    if (!llvm::StringRef(name).ends_with(".fusion.h")) files.push_back(name);
+    const llvm::StringRef name = f->first.getName();
+    if (!name.ends_with(".fusion.h")) files.push_back(real_path(name));
   }
   std::sort(files.begin(), files.end());
   std::string out = target + ":";

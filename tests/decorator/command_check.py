@@ -45,6 +45,9 @@ with tempfile.TemporaryDirectory() as temp:
     assert "tileweave::fused::mine" in text and "once" in text and "twice" in text, text
     assert "2.0f" in text or "2 *" in text or "to<float>" in text or "float(2)" in text, text
     deps = depfile.read_text()
+    # Real paths, each of a file that is there: a name with ".." in it, shortened as text, made every build a rebuild.
+    named = [d.strip().replace("\\ ", " ") for d in deps.split(" \\\n")[1:]]
+    assert len(named) > 2 and all(pathlib.Path(d).exists() and ".." not in d for d in named), deps
     assert "shared.h" in deps and "user\\ file.cpp" in deps and ".fusion.h:" in deps.replace("\\ ", " "), deps
     # A definition on the command line counts; an unchanged header is not another text.
     fuse(user, "-o", out, *[f.replace("FACTOR=2", "FACTOR=4") for f in flags])

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The GPU tests, from a bundle made by `./dev pack`, on a machine with a GPU: samples, surface programs, unit tests, benchmarks.
+# The GPU tests, from a bundle made by `./dev pack`, on a machine with a GPU: samples, surface programs, the
+# language's tests, and the property tests where the bundle has them.
 # Usage: run_on_gpu.sh [BUNDLE] [RESULTS_DIR]. Exit status: the number of programs that failed.
 set -u
 bundle=$(cd "${1:-$(dirname "$0")}" && pwd)
@@ -8,7 +9,7 @@ mkdir -p "$results"
 export LD_LIBRARY_PATH=$bundle/lib:${LD_LIBRARY_PATH:-}
 export TILEWEAVE_DEVICE=cuda TILEWEAVE_CACHE_DIR=$results/cache
 failed=0
-for program in "$bundle"/bin/0* "$bundle"/bin/surface_* "$bundle"/bin/tileweave_run; do
+for program in "$bundle"/bin/[01]* "$bundle"/bin/surface_* "$bundle"/bin/tileweave_run; do
   [ -x "$program" ] || continue
   if timeout 120 "$program" >"$results/$(basename "$program").log" 2>&1; then
     echo "pass $(tail -n 1 "$results/$(basename "$program").log")"
@@ -17,6 +18,10 @@ for program in "$bundle"/bin/0* "$bundle"/bin/surface_* "$bundle"/bin/tileweave_
     failed=$((failed + 1))
   fi
 done
+if [ -x "$bundle/bin/tileweave_property" ]; then
+  timeout 500 "$bundle/bin/tileweave_property" "--source-file=*/property/cuda_test.cpp" >"$results/property.log" 2>&1 || failed=$((failed + 1))
+  tail -n 3 "$results/property.log"
+fi
 rm -rf "$results/cache"
 echo "$failed programs failed"
 exit "$failed"
