@@ -65,8 +65,8 @@ bool GpuLowering::feeds_products(const Value* v, const Region& body) const {
 std::optional<StreamedLoad> GpuLowering::plan_streamed(const Op& load, const Op& loop) const {
   const Region& body = *loop.regions[0];
   const ir::Type& t = load.results[0]->type;
-  const bool plain = load.attrs.get_int(ir::AttrKey::masked) == 0 && load.attrs.get_int(ir::AttrKey::pad) == 0 &&
-                     !is_volatile(load);
+  const bool plain =
+      load.attrs.get_int(ir::AttrKey::masked) == 0 && load.attrs.get_int(ir::AttrKey::pad) == 0 && !is_volatile(load);
   if (load.id != OpId::load || !plain || t.rank < 2 || !feeds_products(load.results[0], body)) return std::nullopt;
   for (int a = 0; a < t.rank; ++a) {
     if (!is_known_ahead(load.operands[static_cast<std::size_t>(1 + a)], body)) return std::nullopt;

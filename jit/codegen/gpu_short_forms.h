@@ -12,8 +12,8 @@ namespace tileweave::codegen {
 // `operands` are f32 scalars; so is the result.
 llvm::Value* lower_short_form(GpuContext& c, const ir::ShortForm& form, std::span<llvm::Value* const> operands);
 
-// a / b, correctly rounded, for normal b > 0, normal or zero a and normal quotient: what div.rn does where it takes no slow
-// path, without the branch to one. A zero keeps its sign.
+// a / b, correctly rounded, for normal b > 0, normal or zero a and normal quotient: what div.rn does where it takes no
+// slow path, without the branch to one. A zero keeps its sign.
 llvm::Value* lower_quotient_in_range(GpuContext& c, llvm::Value* a, llvm::Value* b);
 
 }  // namespace tileweave::codegen

@@ -121,8 +121,8 @@ double sum_error(std::span<const double> terms, std::span<const double> errors, 
   double size = 0, own = 0, sum = 0;
   for (std::size_t k = 0; k < terms.size(); ++k) {
     if (!std::isfinite(terms[k])) {
-      // Infinities and NaN win in every order, as long as they are certain. Not so an infinity in a type that saturates:
-      // the first sum makes it the largest number, and what comes after can take it away again.
+      // Infinities and NaN win in every order, as long as they are certain. Not so an infinity in a type that
+      // saturates: the first sum makes it the largest number, and what comes after can take it away again.
       const bool is_certain = std::all_of(errors.begin(), errors.end(), [](double e) { return e == 0; });
       const bool has_nan = std::any_of(terms.begin(), terms.end(), [](double v) { return std::isnan(v); });
       return is_certain && (has_nan || !saturates(t) || terms.size() == 1) ? 0.0 : HUGE_VAL;
