@@ -111,7 +111,7 @@ Frame::Frame(const KernelState& kernel, const Stream& stream, const Options& opt
   const bool is_usual = t.data() != nullptr && reinterpret_cast<std::uintptr_t>(&t.device().state()) == key_[0];
   if (!is_usual) check_tensor(number, t);
   if (t.rank() != rank) {
-    const auto wrong = [&] [[gnu::noinline, gnu::cold]] {
+    const auto wrong = [&]() __attribute__((noinline, cold)) {
       refuse(number,
              "has " + std::to_string(t.rank()) + " axes, extents " + runtime::to_string(t.extents()) +
                  "; its parameter is a view of rank " + std::to_string(rank),
