@@ -18,6 +18,7 @@
 #include "tileweave/cache/manifest.h"
 #include "tileweave/cache/pack.h"
 #include "tileweave/cache/pack_format.h"
+#include "tileweave/jit/base/env.h"
 #include "tileweave/jit/base/error.h"
 #include "tileweave/jit/ir/function.h"
 
@@ -49,7 +50,9 @@ void refused(const char* name, const std::function<std::string()>& read, const s
   CHECK(why != "accepted");
   CHECK_MESSAGE(why.find(part) != std::string::npos, name, ": '", why.substr(0, 300), "' does not say '", part, "'");
 #ifndef __SANITIZE_ADDRESS__
-  CHECK_MESSAGE(seconds < 0.1, name, " takes ", seconds, " s");
+  // The rule is 100 ms. The default run asks for less, so that a loaded machine does not fail it: what grows faster
+  // than its input takes far longer than either.
+  CHECK_MESSAGE(seconds < (env().long_tests ? 0.1 : 1.0), name, " takes ", seconds, " s");
   CHECK_MESSAGE(grown < 64, name, " takes ", grown, " MiB");
 #endif
 }
