@@ -27,6 +27,16 @@ int vector_axis(const Layout& l, int otherwise) {
   return otherwise;
 }
 
+// Register r as it lies in memory, 0 where the tile has no such element: it would be summed.
+llvm::Value* element_or_zero(GpuContext& c, TileFrame& frame, const Regs& regs, int r, Dtype t) {
+  llvm::Value* zero = llvm::Constant::getNullValue(c.elements.memory_type(t));
+  llvm::Value* x = regs[static_cast<std::size_t>(r)];
+  if (x == nullptr) return zero;
+  llvm::Value* exists = frame.exists(r);
+  x = c.elements.to_memory(x, t);
+  return exists == nullptr ? x : c.b.CreateSelect(exists, x, zero);
+}
+
 }  // namespace
 
 // --- operands
@@ -52,21 +62,15 @@ bool GpuLowering::has_fragments(const Value* v, const Layout& fragments) const {
   return ir::plan_conversion(layout_of(root), l, dtype_bytes(v->type.elem)).kind != ir::Conversion::Kind::shared;
 }
 
-// The words of all fragments, from registers. Elements past the tile's own extents are 0: they would be summed.
+// The words of all fragments, from registers.
 Words GpuLowering::pack_fragments(const Value* v, const Layout& fragments, int packed) {
   const Regs& regs = get(v, fragments);
   TileFrame frame(c, fragments, shape_of(v->type));
   const Dtype t = v->type.elem;
-  llvm::Value* zero = llvm::Constant::getNullValue(c.elements.memory_type(t));
   std::vector<llvm::Value*> words;
   for (int first = 0; first < fragments.registers(); first += 1 << packed) {
     std::vector<llvm::Value*> values;
-    for (int r = first; r < first + (1 << packed); ++r) {
-      llvm::Value* x = regs[static_cast<std::size_t>(r)];
-      llvm::Value* exists = x == nullptr ? nullptr : frame.exists(r);
-      x = x == nullptr ? zero : c.elements.to_memory(x, t);
-      values.push_back(exists == nullptr ? x : c.b.CreateSelect(exists, x, zero));
-    }
+    for (int r = first; r < first + (1 << packed); ++r) values.push_back(element_or_zero(c, frame, regs, r, t));
     words.push_back(t == Dtype::f64 ? values[0] : pack_elements(c, values, dtype_bytes(t)));
   }
   return words;
@@ -79,7 +83,6 @@ void GpuLowering::write_staged(const Value* v, const StagedTile& staged) {
   TileFrame frame(c, l, shape_of(v->type));
   const Dtype t = v->type.elem;
   const int bytes = dtype_bytes(t);
-  llvm::Value* zero = llvm::Constant::getNullValue(c.elements.memory_type(t));
   const auto offset = [&](std::uint64_t flat) { return staged.tile.offset(flat); };
   std::vector<std::uint64_t> bases;
   for (Place4 p : {Place4::lane, Place4::warp}) {
@@ -101,10 +104,7 @@ void GpuLowering::write_staged(const Value* v, const StagedTile& staged) {
     for (int i = 0; i < 1 << vector.size(); ++i) {
       int k = r;
       for (std::size_t bit = 0; bit < vector.size(); ++bit) k |= (i >> bit & 1) != 0 ? vector[bit] : 0;
-      llvm::Value* x = held[static_cast<std::size_t>(k)];
-      llvm::Value* exists = x == nullptr ? nullptr : frame.exists(k);
-      x = x == nullptr ? zero : c.elements.to_memory(x, t);
-      values.push_back(exists == nullptr ? x : c.b.CreateSelect(exists, x, zero));
+      values.push_back(element_or_zero(c, frame, held, k, t));
     }
     c.call(PrimitiveId::shared_store, access_type(c, bytes << vector.size()).element,
            {address.at(offset(l.apply(static_cast<std::uint64_t>(r)))), pack_elements(c, values, bytes),
