@@ -83,7 +83,7 @@ void GpuLowering::lower_for(const Op& op) {
     inits.push_back(get(op.operands[i], layout_of(body.args[i - 2])));
   }
   std::optional<Stream> stream = plan_stream(op);
-  hold_invariant_fragments(op);
+  const HeldOperands held = hold_invariant_operands(op);
   if (stream) {
     stream->step = step;
     stream->trips = trips;
@@ -124,6 +124,7 @@ void GpuLowering::lower_for(const Op& op) {
   c.b.SetInsertPoint(after);
   around_repeated(op, before_op);
   if (stream) end_stream(*stream);
+  release_held(held);
   for (std::size_t i = 0; i < phis.size(); ++i) {
     const bool lags = stream && stream->lagging != nullptr && stream->lagging->operands[2] == body.args[i + 1];
     if (lags) finish_wgmma(*stream->lagging, phis[i]);

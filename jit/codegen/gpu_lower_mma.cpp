@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "tileweave/jit/codegen/gpu_lowering.h"
+#include "tileweave/jit/ir/rewrite.h"
 
 namespace tileweave::codegen {
 
@@ -37,6 +38,17 @@ llvm::Value* element_or_zero(GpuContext& c, TileFrame& frame, const Regs& regs, 
   return exists == nullptr ? x : c.b.CreateSelect(exists, x, zero);
 }
 
+// Whether each pass through `body` computes `v` anew, as far as passes of LLVM can see. The function's own body is
+// passed once.
+bool changes_with(const Value* v, const ir::Region& body) {
+  if (body.parent == nullptr) return true;
+  if (v->def == nullptr) return v->region == &body;
+  const Op& op = *v->def;
+  if (op.parent != &body) return false;
+  if (!op.regions.empty() || op.id == OpId::dot) return true;
+  return std::any_of(op.operands.begin(), op.operands.end(), [&](const Value* x) { return changes_with(x, body); });
+}
+
 }  // namespace
 
 // --- operands
@@ -60,6 +72,26 @@ bool GpuLowering::has_fragments(const Value* v, const Layout& fragments) const {
   if (find(root, l) != nullptr) return true;
   if (root->def != nullptr && find(root, layout_of(root)) == nullptr && !is_deferred(root)) return true;  // made again
   return ir::plan_conversion(layout_of(root), l, dtype_bytes(v->type.elem)).kind != ir::Conversion::Kind::shared;
+}
+
+// A of a warp group may come in registers where this is the last product that reads them: see hold_invariant_operands.
+bool GpuLowering::may_multiply_from_registers(const Op& dot, const DotPlan& plan) const {
+  if (!plan.has_warp_groups) return true;
+  Layout l = plan.a;
+  const Value* root = root_of(dot.operands[0], l);
+  int products = 0;
+  ir::for_each_op(c.f.body(), [&](const Op& op) {
+    const DotPlan* other = dots_.of(op);
+    if (other == nullptr) return;
+    Layout of_other = other->a;
+    products += root_of(op.operands[0], of_other) == root ? 1 : 0;
+  });
+  return products == 1 && changes_with(root, *dot.parent);
+}
+
+SharedTile GpuLowering::staging_tile(const Value* root) const {
+  const Layout& l = layout_of(root);
+  return swizzled_tile(l.shape_bits(), vector_axis(l, l.rank() - 1), dtype_bytes(root->type.elem));
 }
 
 // The words of all fragments, from registers.
@@ -141,13 +173,12 @@ std::vector<FetchedOperand> GpuLowering::fetch_operands(const Op& op, const DotP
     if (staged != staged_.end()) {
       fetched[i].emplace(FetchedOperand{{order, FragmentReader(c, l, staged->second, plan.how, order)},
                                         memory_of(op.operands[i], staged->second)});
-    } else if (has_fragments(op.operands[i], fragments)) {
+    } else if (has_fragments(op.operands[i], fragments) && (i == 1 || may_multiply_from_registers(op, plan))) {
       fetched[i].emplace(
           FetchedOperand{{order, pack_fragments(op.operands[i], fragments, plan.how.packed_bits())}, {}});
     } else {
-      const int unit_axis = vector_axis(layout_of(root), l.rank() - 1);
       get(root);
-      pending[i] = Pending{root, l, swizzled_tile(l.shape_bits(), unit_axis, dtype_bytes(root->type.elem)), bytes};
+      pending[i] = Pending{root, l, staging_tile(root), bytes};
       bytes += (pending[i]->tile.bytes + tile_alignment - 1) / tile_alignment * tile_alignment;
     }
   }

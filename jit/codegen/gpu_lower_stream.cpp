@@ -24,7 +24,8 @@ namespace {
 
 constexpr int vector_bytes = 16;
 constexpr int usual_stages = 4;
-constexpr int most_held_words = 64;  // registers for fragments that a loop does not change
+constexpr int most_held_words = 64;                  // registers for fragments that a loop does not change
+constexpr std::int64_t most_held_bytes = 32 * 1024;  // the same in shared memory
 
 bool writes_memory(const Op& op) {
   return op.id == OpId::external || ir::op_info(op.id).effects == ir::Effects::writes;
@@ -148,8 +149,12 @@ const Op* GpuLowering::find_lagging(const Stream& s) const {
   return is_carried && uses == 2 && streams(0) && streams(1) ? dot : nullptr;
 }
 
-// Fragments of operands that the loop does not change, as far as registers go.
-void GpuLowering::hold_invariant_fragments(const Op& loop) {
+// Operands that the loop does not change: a warp group's A goes to shared memory, other fragments to registers, as far
+// as those go.
+// Not to registers for wgmma: ptxas (13.0) gives away the registers of A after the product though the next iteration
+// reads them again.
+HeldOperands GpuLowering::hold_invariant_operands(const Op& loop) {
+  std::vector<const Value*> in_memory;
   ir::for_each_op(*loop.regions[0], [&](const Op& op) {
     const DotPlan* plan = dots_.of(op);
     for (std::size_t i = 0; plan != nullptr && i < 2; ++i) {
@@ -157,9 +162,46 @@ void GpuLowering::hold_invariant_fragments(const Op& loop) {
       Layout l = fragments;
       const Value* root = root_of(op.operands[i], l);
       const bool is_outside = find(root, layout_of(root)) != nullptr || is_deferred(root);
-      if (is_outside && fragments.registers() >> plan->how.packed_bits() <= most_held_words) get(root, l);
+      if (!is_outside || staged_.contains(root)) continue;
+      if (plan->has_warp_groups && i == 0) {
+        if (std::find(in_memory.begin(), in_memory.end(), root) == in_memory.end()) in_memory.push_back(root);
+      } else if (fragments.registers() >> plan->how.packed_bits() <= most_held_words) {
+        get(root, l);
+      }
     }
   });
+  return stage_for_loop(in_memory);
+}
+
+HeldOperands GpuLowering::stage_for_loop(const std::vector<const Value*>& values) {
+  HeldOperands held;
+  std::int64_t bytes = 0;
+  std::vector<StagedTile> tiles;
+  for (const Value* v : values) {
+    const SharedTile tile = staging_tile(v);
+    const std::int64_t needed = (tile.bytes + tile_alignment - 1) / tile_alignment * tile_alignment;
+    if (bytes + needed > most_held_bytes) continue;  // staged in each iteration
+    get(v);
+    held.values.push_back(v);
+    tiles.push_back({tile, c.i32(bytes)});
+    bytes += needed;
+  }
+  if (held.values.empty()) return held;
+  held.base = scratch_.reserve(bytes, tile_alignment);
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    tiles[i].base = c.b.CreateAdd(tiles[i].base, c.i32(held.base));
+    write_staged(held.values[i], tiles[i]);
+    staged_[held.values[i]] = tiles[i];
+  }
+  c.call(PrimitiveId::fence_proxy_async, {c.site()});
+  scratch_.barrier();
+  return held;
+}
+
+void GpuLowering::release_held(const HeldOperands& held) {
+  if (held.values.empty()) return;
+  for (const Value* v : held.values) staged_.erase(v);
+  scratch_.release(held.base);
 }
 
 // --- the copies

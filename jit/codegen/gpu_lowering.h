@@ -58,6 +58,12 @@ struct Stream {
   llvm::Value *step = nullptr, *trips = nullptr;
 };
 
+// Tiles that stand in shared memory while a loop runs.
+struct HeldOperands {
+  std::vector<const ir::Value*> values;
+  std::int64_t base = 0;
+};
+
 // The row-major index of a register's element in the real (not padded) tile, i32 (gpu_lower_shape.cpp).
 llvm::Value* row_major_index(GpuContext& c, TileFrame& frame, int r);
 
@@ -174,6 +180,8 @@ class GpuLowering {
   // The value that `v` is a relabelling of (or that is staged), and `l` as a layout of it.
   const ir::Value* root_of(const ir::Value* v, ir::Layout& l) const;
   bool has_fragments(const ir::Value* v, const ir::Layout& fragments) const;
+  bool may_multiply_from_registers(const ir::Op& dot, const DotPlan& plan) const;
+  SharedTile staging_tile(const ir::Value* root) const;
   Words pack_fragments(const ir::Value* v, const ir::Layout& fragments, int packed);
   void write_staged(const ir::Value* v, const StagedTile& staged);
   MemoryOperand memory_of(const ir::Value* v, const StagedTile& staged) const;
@@ -206,7 +214,9 @@ class GpuLowering {
   void copy_stage(const Stream& s, llvm::Value* index, llvm::Value* stage);
   void copy_tile(const StreamedLoad& load, BlockAccess& a, llvm::Value* base, bool by_vectors);
   void lower_ahead(const ir::Value* v);
-  void hold_invariant_fragments(const ir::Op& loop);
+  HeldOperands hold_invariant_operands(const ir::Op& loop);
+  HeldOperands stage_for_loop(const std::vector<const ir::Value*>& values);
+  void release_held(const HeldOperands& held);
   // gpu_lower_host.cpp: records for the host, in the launch's channel
   struct ChannelArea {
     std::int64_t counter, begin, capacity;

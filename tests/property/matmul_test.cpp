@@ -124,7 +124,7 @@ TEST_CASE("whole warp groups multiply by wgmma on sm_90a, from shared memory or 
   calls = calls_of(matmul(Dtype::f16, s), "simt:sm_90");
   CHECK(calls.contains("tw.mma_f16"));
   calls = calls_of(attention(Dtype::f16, 64, 64, 64, 2));
-  CHECK(calls.contains("tw.wgmma_rs.f16.n16"));  // queries stay in registers: 32 keys
+  CHECK(calls.contains("tw.wgmma_ss.f16.n16"));  // queries stay in shared memory: 32 keys
   CHECK(calls.contains("tw.wgmma_rs.f16.n32"));  // probabilities come in registers: 64 columns of values
   // Bytes that are neighbours along n have no descriptor.
   calls = calls_of(matmul(Dtype::i8, s));
