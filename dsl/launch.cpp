@@ -54,11 +54,12 @@ inline Layout layout_of(int given, const index_t* extents, const index_t* stride
     unit |= static_cast<std::uint64_t>(stride == 1) << i;
     zero |= static_cast<std::uint64_t>(stride == 0) << i;
     aligned |= static_cast<std::uint64_t>((stride * bytes) % 16 == 0) << i;
-    fits = fits && extent <= int32_limit;
+    // Views that run backwards count as not fitting: TMA, which this fact lets in, cannot describe them.
+    fits = fits && extent <= int32_limit && (stride >= 0 || extent <= 1);
   }
   // Which axis runs fastest matters; a second axis of stride 1 has extent 1 or is read twice.
   if (rank > 0 && ((unit >> (rank - 1)) & 1) != 0) unit = std::uint64_t{1} << (rank - 1);
-  fits = fits && low >= -int32_limit && high <= int32_limit;
+  fits = fits && high <= int32_limit;
   return {unit | zero << 8 | aligned << 16 | static_cast<std::uint64_t>(fits) << 25, low, high};
 }
 

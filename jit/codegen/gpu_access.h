@@ -36,6 +36,7 @@ struct ViewSlots {
   ir::ViewFacts facts;
   Dtype elem = Dtype::f32;
   bool is_const = false;
+  int slot = 0;  // of the base among the kernel's parameters
 };
 
 // Registers that hold neighbours in memory: those that differ only in the bits of `registers` (1 << bit each, for

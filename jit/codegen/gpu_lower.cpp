@@ -55,8 +55,10 @@ LoweredKernel GpuLowering::run() {
   open_scope();
   lower_params();
   lower_program_ids();
+  begin_ring();
   lower_versions();
   close_scope();
+  take_tensor_maps();
   c.sites.attach(*c.module);
   c.end_lines();
   const std::int64_t smem = scratch_.bytes_used();
@@ -66,9 +68,11 @@ LoweredKernel GpuLowering::run() {
                             target_.cpu + " has " + std::to_string(shared_limit(target_)),
                         has_streams_ ? "lower the block's k or Options::stages" : "use smaller blocks");
   }
-  return {std::move(c.module), c.kernel->getName().str(),
-          32 * c.warps,        smem,
-          min_blocks(),        channel_words(texts_) + (has_byte_atomics_ ? " byte_atomics=1" : "")};
+  const int threads = 32 * (c.warps + (c.has_producer ? 1 : 0));
+  std::string meta = channel_words(texts_) + (has_byte_atomics_ ? " byte_atomics=1" : "");
+  if (!maps_.empty()) meta += (meta.empty() ? "" : " ") + tensor_map_words(maps_);
+  return {std::move(c.module), c.kernel->getName().str(),      threads,        smem,
+          min_blocks(),        static_cast<int>(maps_.size()), std::move(meta)};
 }
 
 // Rows in registers wait for memory, then for each other: 32 warps a multiprocessor hide that, which leaves a thread 64
@@ -119,6 +123,7 @@ void GpuLowering::lower_params() {
     view.facts = p.facts;
     view.elem = t.elem;
     view.is_const = t.is_const;
+    view.slot = static_cast<int>(slot);
     view.base = c.kernel->getArg(slot++);
     for (int a = 0; a < t.rank; ++a) view.extents.push_back(c.kernel->getArg(slot++));
     for (int a = 0; a < t.rank; ++a) {

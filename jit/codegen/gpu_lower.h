@@ -20,6 +20,7 @@ struct LoweredKernel {
   int threads_per_block = 32;
   std::int64_t smem_bytes = 0;  // dynamic
   int min_blocks = 0;           // that a multiprocessor shall hold at once; 0: as the assembler likes
+  int tensor_maps = 0;          // of the last parameters: addresses here, maps by value in PTX
   std::string meta;             // for Binary::meta
 };
 

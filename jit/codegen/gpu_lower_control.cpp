@@ -50,8 +50,6 @@ void GpuLowering::around_repeated(const Op& op, const GlobalOrder& before) {
   order_.assume(std::move(accesses));
 }
 
-namespace {
-
 // How many times a loop runs, as u64: (hi - lo - 1) / step + 1 in unsigned arithmetic, 0 where it does not run.
 llvm::Value* trip_count(GpuContext& c, llvm::Value* lo, llvm::Value* hi, llvm::Value* step) {
   llvm::IRBuilder<>& b = c.b;
@@ -71,8 +69,6 @@ llvm::Value* trip_count(GpuContext& c, llvm::Value* lo, llvm::Value* hi, llvm::V
   return b.CreateSelect(none, c.i64(0), n);
 }
 
-}  // namespace
-
 void GpuLowering::lower_for(const Op& op) {
   const Region& body = *op.regions[0];
   const GlobalOrder before_op = order_;
@@ -82,12 +78,13 @@ void GpuLowering::lower_for(const Op& op) {
   for (std::size_t i = 3; i < op.operands.size(); ++i) {
     inits.push_back(get(op.operands[i], layout_of(body.args[i - 2])));
   }
-  std::optional<Stream> stream = plan_stream(op);
+  const bool is_ring = ring_ && ring_->loop == &op;
+  std::optional<Stream> stream = is_ring ? ring_ : plan_stream(op);
   const HeldOperands held = hold_invariant_operands(op);
   if (stream) {
     stream->step = step;
     stream->trips = trips;
-    begin_stream(*stream, lo);
+    if (!is_ring) begin_stream(*stream, lo);
   }
   llvm::BasicBlock* before = c.b.GetInsertBlock();
   llvm::BasicBlock *head = c.new_block("for"), *loop = c.new_block("do"), *after = c.new_block("done");
@@ -96,8 +93,9 @@ void GpuLowering::lower_for(const Op& op) {
   llvm::PHINode *count = c.b.CreatePHI(c.b.getInt64Ty(), 2), *index = c.b.CreatePHI(c.b.getInt64Ty(), 2);
   count->addIncoming(c.i64(0), before);
   index->addIncoming(lo, before);
-  llvm::PHINode* stage = stream ? c.b.CreatePHI(c.b.getInt32Ty(), 2) : nullptr;
-  if (stream) stage->addIncoming(c.i32(stream->base), before);
+  llvm::PHINode* stage = stream && !is_ring ? c.b.CreatePHI(c.b.getInt32Ty(), 2) : nullptr;
+  if (stage != nullptr) stage->addIncoming(c.i32(stream->base), before);
+  if (is_ring) begin_ring_loop(*stream, before);
   std::vector<Regs> phis;
   for (const Regs& init : inits) phis.push_back(phis_for(c, init, before));
   c.b.CreateCondBr(c.b.CreateICmpNE(count, trips), loop, after);
@@ -107,15 +105,22 @@ void GpuLowering::lower_for(const Op& op) {
   open_scope();
   set(body.args[0], {index});
   for (std::size_t i = 0; i < phis.size(); ++i) set(body.args[i + 1], phis[i]);
-  if (stream) advance_stream(*stream, count, index, stage);
+  if (stage != nullptr) advance_stream(*stream, count, index, stage);
+  if (is_ring) enter_stage(*stream);
   lower_body(body);
   const Op& end = *body.ops.back();
   std::vector<Regs> next;
   for (std::size_t i = 0; i < phis.size(); ++i) next.push_back(get(end.operands[i], layout_of(body.args[i + 1])));
   close_scope();
-  llvm::Value* next_of_ring = stream ? next_stage(*stream, stage) : nullptr;
+  llvm::Value* next_of_ring = nullptr;
+  if (stage != nullptr) next_of_ring = next_stage(*stream, stage);
+  if (is_ring) {
+    leave_stage(*stream, count);
+    next_of_ring = next_slot(*stream, stream->slot);
+  }
   llvm::BasicBlock* last = c.b.GetInsertBlock();
-  if (stream) stage->addIncoming(next_of_ring, last);
+  if (stage != nullptr) stage->addIncoming(next_of_ring, last);
+  if (is_ring) advance_ring(*stream, last, next_of_ring);
   count->addIncoming(c.b.CreateAdd(count, c.i64(1)), last);
   index->addIncoming(c.b.CreateAdd(index, step), last);
   for (std::size_t i = 0; i < phis.size(); ++i) add_incoming(phis[i], next[i], last);
@@ -123,8 +128,9 @@ void GpuLowering::lower_for(const Op& op) {
 
   c.b.SetInsertPoint(after);
   around_repeated(op, before_op);
-  if (stream) end_stream(*stream);
+  if (stream && !is_ring) end_stream(*stream);
   release_held(held);
+  if (is_ring) end_stream(*stream);
   for (std::size_t i = 0; i < phis.size(); ++i) {
     const bool lags = stream && stream->lagging != nullptr && stream->lagging->operands[2] == body.args[i + 1];
     if (lags) finish_wgmma(*stream->lagging, phis[i]);

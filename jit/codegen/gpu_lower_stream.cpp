@@ -108,8 +108,7 @@ std::optional<Stream> GpuLowering::plan_stream(const Op& loop) const {
   }
   if (s.loads.empty()) return std::nullopt;
   // A quarter is left for exchanges between the threads.
-  const std::int64_t fit = shared_limit(target_) * 3 / 4 / s.stage_bytes;
-  s.stages = c.f.options.stages > 0 ? c.f.options.stages : static_cast<int>(std::min<std::int64_t>(fit, usual_stages));
+  s.stages = usual_number_of_stages(s, shared_limit(target_) * 3 / 4);
   ir::for_each_op(*loop.regions[0], [&](const Op& op) {
     const DotPlan* plan = dots_.of(op);
     s.feeds_warp_groups |= plan != nullptr && plan->has_warp_groups;
@@ -117,6 +116,11 @@ std::optional<Stream> GpuLowering::plan_stream(const Op& loop) const {
   s.lagging = find_lagging(s);
   if (s.lagging != nullptr) s.lag = 2;
   return s.stages < 2 ? std::nullopt : std::optional(std::move(s));
+}
+
+int GpuLowering::usual_number_of_stages(const Stream& s, std::int64_t shared_bytes) const {
+  if (c.f.options.stages > 0) return c.f.options.stages;
+  return static_cast<int>(std::min<std::int64_t>(shared_bytes / s.stage_bytes, usual_stages));
 }
 
 // The loop's only product where the loop does nothing with the sum but add to it, and both operands stream: wgmma may
@@ -321,7 +325,7 @@ void GpuLowering::advance_stream(const Stream& s, llvm::Value* count, llvm::Valu
 }
 
 void GpuLowering::end_stream(const Stream& s) {
-  c.call(PrimitiveId::async_wait, {c.i32(0), c.site()});
+  if (!s.is_ring) c.call(PrimitiveId::async_wait, {c.i32(0), c.site()});
   lagging_ = nullptr;
   for (const StreamedLoad& load : s.loads) staged_.erase(load.op->results[0]);
   scratch_.release(s.base);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tileweave/jit/base/channel.h"
+#include "tileweave/jit/base/tensor_map.h"
 #include "tileweave/jit/codegen/gpu_access.h"
 #include "tileweave/jit/codegen/gpu_axis.h"
 #include "tileweave/jit/codegen/gpu_context.h"
@@ -43,6 +44,7 @@ struct StreamedLoad {
   ir::Layout copies;  // which thread copies which 16 bytes
   SharedTile tile;
   std::int64_t at = 0;  // in a stage
+  int map = -1;         // TMA: the number of its tensor map
 };
 // A loop with such loads. A ring of stages: while one is multiplied, the others fill.
 struct Stream {
@@ -56,7 +58,16 @@ struct Stream {
   const ir::Op* lagging = nullptr;
   bool feeds_warp_groups = false;  // what lands must be shown to the asynchronous proxy
   llvm::Value *step = nullptr, *trips = nullptr;
+  // A ring that one warp of its own fills by TMA: the offset of its mbarriers, `stages` full ones and as many empty
+  // ones.
+  bool is_ring = false;
+  std::int64_t barriers = 0;
+  // Of the consumers, in the loop: the stage of this iteration and the parity of its phase.
+  llvm::PHINode *slot = nullptr, *parity = nullptr;
 };
+
+// How many times a loop runs, as u64 (gpu_lower_control.cpp).
+llvm::Value* trip_count(GpuContext& c, llvm::Value* lo, llvm::Value* hi, llvm::Value* step);
 
 // Tiles that stand in shared memory while a loop runs.
 struct HeldOperands {
@@ -203,6 +214,7 @@ class GpuLowering {
   void wait_for_wgmma(const ir::Op& op, const DotPlan& plan, std::vector<WgmmaBlock>& blocks, Regs& acc);
   // gpu_lower_stream.cpp
   std::optional<Stream> plan_stream(const ir::Op& loop) const;
+  int usual_number_of_stages(const Stream& s, std::int64_t shared_bytes) const;
   std::optional<StreamedLoad> plan_streamed(const ir::Op& load, const ir::Op& loop) const;
   bool feeds_products(const ir::Value* v, const ir::Region& body) const;
   const ir::Op* find_lagging(const Stream& s) const;
@@ -217,6 +229,23 @@ class GpuLowering {
   HeldOperands hold_invariant_operands(const ir::Op& loop);
   HeldOperands stage_for_loop(const std::vector<const ir::Value*>& values);
   void release_held(const HeldOperands& held);
+  // gpu_lower_ring.cpp
+  void begin_ring();
+  std::optional<Stream> plan_ring();
+  std::optional<TensorMapPlan> plan_map(const StreamedLoad& load) const;
+  bool is_known_to_producer(const ir::Value* v, const ir::Region& body) const;
+  void make_barriers(const Stream& s);
+  void produce(const Stream& s);
+  void fill_stage(const Stream& s, llvm::Value* index, llvm::Value* slot);
+  void load_boxes(const StreamedLoad& load, llvm::Value* stage, llvm::Value* full);
+  void begin_ring_loop(Stream& s, llvm::BasicBlock* before);
+  void enter_stage(const Stream& s);
+  void leave_stage(const Stream& s, llvm::Value* count);
+  void advance_ring(const Stream& s, llvm::BasicBlock* last, llvm::Value* next);
+  llvm::Value* next_slot(const Stream& s, llvm::Value* slot);
+  llvm::Value* full_barrier(const Stream& s, llvm::Value* slot);
+  llvm::Value* empty_barrier(const Stream& s, llvm::Value* slot);
+  void take_tensor_maps();
   // gpu_lower_host.cpp: records for the host, in the launch's channel
   struct ChannelArea {
     std::int64_t counter, begin, capacity;
@@ -306,8 +335,11 @@ class GpuLowering {
   LayoutMap layouts_;
   std::unordered_map<const ir::Value*, StagedTile> staged_;
   bool has_streams_ = false;
-  const ir::Op* lagging_ = nullptr;  // Stream::lagging of the loop that is being lowered
-  bool is_under_way_ = false;        // its products were not waited for
+  std::optional<Stream> ring_;
+  std::vector<TensorMapPlan> maps_;
+  std::vector<llvm::Instruction*> map_addresses_;  // stand for parameters that the kernel gets when it is done
+  const ir::Op* lagging_ = nullptr;                // Stream::lagging of the loop that is being lowered
+  bool is_under_way_ = false;                      // its products were not waited for
   const RarePaths rare_;
   bool is_rare_ = false;  // inside a branch of rare_element
   ir::Layout scalar_layout_;

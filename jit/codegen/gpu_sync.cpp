@@ -57,6 +57,10 @@ void SharedScratch::release(std::int64_t offset) {
 }
 
 void SharedScratch::barrier() {
+  if (c_.has_producer) {
+    c_.call(PrimitiveId::named_barrier, {c_.i32(1), c_.i32(32 * c_.warps), c_.site()});
+    return;
+  }
   c_.call(c_.warps == 1 ? PrimitiveId::warp_barrier : PrimitiveId::block_barrier, {c_.site()});
 }
 

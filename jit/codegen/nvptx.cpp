@@ -3,6 +3,7 @@
 #include "tileweave/jit/codegen/nvptx.h"
 
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Metadata.h>
 
@@ -36,11 +37,46 @@ bool multiplies_matrices(const llvm::Module& m) {
 // setmaxnreg counts from a number that the kernel states: an equal share of the multiprocessor's registers, in eights.
 int registers_at_entry(int threads) { return std::min(65536 / threads / 8 * 8, 248); }
 
+// The last `count` parameters, addresses of tensor maps, become the maps themselves: 128 bytes by value, which TMA
+// reads where the driver put them.
+llvm::Function* take_maps_by_value(llvm::Module& m, llvm::Function* old, int count) {
+  constexpr unsigned bytes = 128, alignment = 64;
+  llvm::LLVMContext& c = m.getContext();
+  const auto first = static_cast<unsigned>(old->arg_size()) - static_cast<unsigned>(count);
+  std::vector<llvm::Type*> types(old->getFunctionType()->params());
+  std::fill(types.begin() + first, types.end(), llvm::PointerType::getUnqual(c));
+  auto* f =
+      llvm::Function::Create(llvm::FunctionType::get(old->getReturnType(), types, false), old->getLinkage(), "", m);
+  f->copyAttributesFrom(old);
+  f->setSubprogram(old->getSubprogram());
+  old->setSubprogram(nullptr);
+  f->takeName(old);
+  f->splice(f->begin(), old);
+  llvm::IRBuilder<> b(&*f->getEntryBlock().getFirstInsertionPt());
+  std::vector<llvm::Metadata*> numbers;
+  for (unsigned i = 0; i < old->arg_size(); ++i) {
+    llvm::Value* x = f->getArg(i);
+    if (i >= first) {
+      f->addParamAttr(i, llvm::Attribute::getWithByValType(c, llvm::ArrayType::get(b.getInt8Ty(), bytes)));
+      f->addParamAttr(i, llvm::Attribute::getWithAlignment(c, llvm::Align(alignment)));
+      numbers.push_back(llvm::ConstantAsMetadata::get(b.getInt32(i + 1)));
+      x = b.CreatePtrToInt(x, b.getInt64Ty());
+    }
+    old->getArg(i)->replaceAllUsesWith(x);
+  }
+  old->eraseFromParent();
+  m.getOrInsertNamedMetadata("nvvm.annotations")
+      ->addOperand(llvm::MDNode::get(
+          c, {llvm::ValueAsMetadata::get(f), llvm::MDString::get(c, "grid_constant"), llvm::MDNode::get(c, numbers)}));
+  return f;
+}
+
 void make_kernel(llvm::Module& m, const LoweredKernel& kernel) {
   llvm::Function* f = m.getFunction(kernel.entry);
   if (f == nullptr) {
     throw_internal_error(std::source_location::current(), "the module has no kernel '" + kernel.entry + "'");
   }
+  if (kernel.tensor_maps > 0) f = take_maps_by_value(m, f, kernel.tensor_maps);
   f->setCallingConv(llvm::CallingConv::PTX_Kernel);
   annotate(m, *f, "kernel", 1);
   annotate(m, *f, "reqntidx", kernel.threads_per_block);

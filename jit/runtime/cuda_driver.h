@@ -95,6 +95,11 @@ struct PoolProperties {
 };
 static_assert(sizeof(PoolProperties) == 88);
 
+// CUtensorMap.
+struct alignas(64) TensorMap {
+  std::uint64_t opaque[16];
+};
+
 // CUDA_MEMCPY2D.
 enum MemoryType : int { host_memory = 1, device_memory = 2, unified_memory = 4 };
 struct Copy2D {

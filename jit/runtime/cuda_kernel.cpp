@@ -2,6 +2,7 @@
 // Between load_kernel and the driver.
 #include "tileweave/jit/runtime/cuda_kernel.h"
 
+#include <array>
 #include <cstring>
 #include <string_view>
 #include <vector>
@@ -11,11 +12,20 @@
 #include "tileweave/jit/runtime/abi.h"
 #include "tileweave/jit/runtime/cuda_device.h"
 #include "tileweave/jit/runtime/cuda_stream.h"
+#include "tileweave/jit/runtime/tensor_map.h"
 
 namespace tileweave::runtime::cuda {
 namespace {
 
 constexpr std::int64_t smem_without_asking = 48 << 10;
+constexpr std::size_t most_maps = 16, map_words = sizeof(TensorMap) / 8, map_alignment_words = 8;
+
+// The codes of cuTensorMapEncodeTiled. Elements are bits: what lies outside is 0 in every type.
+constexpr int no_interleave = 0, promote_to_128_bytes = 2, zeros_outside = 0;
+int type_code(int element_bytes) {
+  return element_bytes == 1 ? 0 : element_bytes == 2 ? 1 : element_bytes == 4 ? 2 : 4;
+}
+int swizzle_code(int bytes) { return bytes == 32 ? 1 : bytes == 64 ? 2 : bytes == 128 ? 3 : 0; }
 
 bool has_word(std::string_view text, std::string_view word) {
   for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
@@ -100,6 +110,13 @@ void CudaKernel::prepare(const Binary& binary, const Place& place) {
     a.value.dimensions[0] = static_cast<unsigned>(cluster_);
     a.value.dimensions[1] = a.value.dimensions[2] = 1;
   }
+  maps_ = tensor_map_plans(binary.meta);
+  if (maps_.size() > most_maps || (!maps_.empty() && d.tensor_map_encode_tiled == nullptr)) {
+    throw_launch_error(place,
+                       who + "wants " + std::to_string(maps_.size()) + " tensor maps; " + device_.label() +
+                           "'s driver makes " + (maps_.size() > most_maps ? std::to_string(most_maps) : "none"),
+                       "install a driver of CUDA 12.0 or newer");
+  }
   if (has_word(binary.meta, "pdl=1")) {
     LaunchAttribute& a = attributes_[attribute_count_++];
     a.id = attribute_programmatic_serialization;
@@ -177,7 +194,7 @@ void CudaKernel::launch(StreamState& stream, const std::int64_t grid[3], const s
   check_slot_count(n, place);
   const GridPlan plan = plan_grid(grid, cluster_, limits_, place);
   if (plan.programs == 0) return;
-  std::uint64_t parameters[max_slots + grid_slots + 1];
+  alignas(64) std::uint64_t parameters[max_slots + grid_slots + 1 + map_alignment_words + most_maps * map_words];
   if (n > 0) std::memcpy(parameters, slots, static_cast<std::size_t>(n) * 8);
   std::memcpy(parameters + n, grid, grid_slots * 8);
   const auto words = static_cast<std::size_t>(n + grid_slots);
@@ -187,8 +204,28 @@ void CudaKernel::launch(StreamState& stream, const std::int64_t grid[3], const s
   call_checked(stream, plan, parameters, words, place);
 }
 
+// Behind the other parameters, at multiples of 64 bytes. Gives the number of words that there are then.
+std::size_t CudaKernel::add_maps(std::uint64_t* parameters, std::size_t words, const Place& place) const {
+  for (const TensorMapPlan& plan : maps_) {
+    words = (words + map_alignment_words - 1) / map_alignment_words * map_alignment_words;
+    const TensorMapFacts facts = tensor_map_facts(plan, parameters);
+    std::array<unsigned, TensorMapPlan::most_axes> box{}, steps{};
+    for (std::size_t i = 0; i < box.size(); ++i) box[i] = static_cast<unsigned>(plan.extents[i]), steps[i] = 1;
+    const Result r = device_.driver().tensor_map_encode_tiled(
+        reinterpret_cast<TensorMap*>(parameters + words), type_code(plan.element_bytes),
+        static_cast<unsigned>(plan.rank), reinterpret_cast<void*>(facts.base), facts.extents.data(),
+        facts.strides.data() + 1, box.data(), steps.data(), no_interleave, swizzle_code(plan.swizzle_bytes),
+        promote_to_128_bytes, zeros_outside);
+    check(r, "tensor_map_encode_tiled",
+          "describing the view in slot " + std::to_string(plan.slot) + " of kernel '" + name() + "' to TMA", place);
+    words += map_words;
+  }
+  return words;
+}
+
 void CudaKernel::call_checked(StreamState& stream, const GridPlan& plan, std::uint64_t* parameters, std::size_t words,
                               const Place& place) const {
+  if (!maps_.empty()) words = add_maps(parameters, words, place);
   std::size_t bytes = words * 8;
   void* extra[] = {launch_buffer_pointer, parameters, launch_buffer_bytes, &bytes, launch_end};
   stream.launches.note(name());

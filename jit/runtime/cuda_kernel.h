@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tileweave/jit/base/channel.h"
+#include "tileweave/jit/base/tensor_map.h"
 #include "tileweave/jit/runtime/cuda_driver.h"
 #include "tileweave/jit/runtime/grid.h"
 #include "tileweave/jit/runtime/launch.h"
@@ -42,6 +43,9 @@ class CudaKernel final : public LoadedKernel {
   unsigned threads_ = 1, smem_bytes_ = 0;
   int cluster_ = 1;
   GridLimits limits_;
+  std::size_t add_maps(std::uint64_t* parameters, std::size_t words, const Place& place) const;
+
+  std::vector<TensorMapPlan> maps_;
   std::shared_ptr<const std::vector<ChannelText>> texts_;  // null: the kernel has no channel
   // For launches that say more than sizes; empty: the plain launch.
   LaunchAttribute attributes_[2] = {};

@@ -14,6 +14,8 @@
 #include "tileweave/jit/runtime/grid.h"
 #include "tileweave/jit/runtime/simt_about.h"
 #include "tileweave/jit/runtime/simt_machine.h"
+#include "tileweave/jit/runtime/simt_tensor_map.h"
+#include "tileweave/jit/runtime/tensor_map.h"
 
 namespace tileweave::runtime {
 namespace {
@@ -34,6 +36,21 @@ simt::GlobalRange range_of(const simt::About::View& v, const std::uint64_t* slot
           base + static_cast<std::uint64_t>((high + 1) * v.element_bytes), v.slot};
 }
 
+simt::TensorMap map_of(const TensorMapPlan& plan, const std::uint64_t* slots) {
+  const TensorMapFacts facts = tensor_map_facts(plan, slots);
+  simt::TensorMap map;
+  map.base = facts.base;
+  map.rank = static_cast<std::uint32_t>(plan.rank);
+  map.element_bytes = static_cast<std::uint32_t>(plan.element_bytes);
+  map.swizzle_bytes = static_cast<std::uint32_t>(plan.swizzle_bytes);
+  for (std::size_t i = 0; i < facts.extents.size(); ++i) {
+    map.extents[i] = facts.extents[i];
+    map.strides[i] = facts.strides[i];
+    map.box[i] = static_cast<std::uint32_t>(plan.extents[i]);
+  }
+  return map;
+}
+
 class SimtKernel final : public LoadedKernel {
  public:
   SimtKernel(const Binary& binary, const std::string& name, const Place& place, std::uint64_t seed)
@@ -43,6 +60,7 @@ class SimtKernel final : public LoadedKernel {
         cluster_(binary.cluster),
         smem_bytes_(binary.smem_bytes),
         texts_(channel_texts(binary.meta)),
+        maps_(tensor_map_plans(binary.meta)),
         has_byte_atomics_(binary.meta.find("byte_atomics=1") != std::string::npos),
         seed_(seed) {
     entry_ = reinterpret_cast<simt::ThreadEntry>(find(binary.entry + ".simt", place));
@@ -58,6 +76,12 @@ class SimtKernel final : public LoadedKernel {
     std::vector<std::uint64_t> channel_words(texts_.empty() ? 0 : channel::bytes / 8);
     const std::span<const std::byte> buffer = std::as_bytes(std::span(channel_words));
     if (!texts_.empty()) all.push_back(reinterpret_cast<std::uint64_t>(buffer.data()));
+    std::vector<simt::TensorMap> maps;
+    maps.reserve(maps_.size());  // the kernel gets their addresses
+    for (const TensorMapPlan& plan : maps_) {
+      maps.push_back(map_of(plan, slots));
+      all.push_back(reinterpret_cast<std::uint64_t>(&maps.back()));
+    }
     std::vector<simt::GlobalRange> ranges;
     for (const simt::About::View& v : about_.views) {
       if (v.element_bytes == 0) ranges.push_back({0, UINT64_MAX, v.slot});
@@ -109,6 +133,7 @@ class SimtKernel final : public LoadedKernel {
   int threads_, cluster_;
   std::int64_t smem_bytes_;
   std::vector<ChannelText> texts_;  // empty: the kernel has no channel
+  std::vector<TensorMapPlan> maps_;
   bool has_byte_atomics_;
   std::uint64_t seed_;
 };

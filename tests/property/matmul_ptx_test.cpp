@@ -80,7 +80,7 @@ TEST_CASE("PTX: products of every element type use their instruction and spill n
       const std::string ptx = ptx_of(c, target);
       const bool groups = std::string(target) == "sm_90a" && e.of_warp_group[0] != '\0';
       CHECK_MESSAGE(has(ptx, groups ? e.of_warp_group : e.instruction), c.name << " for " << target);
-      CHECK(has(ptx, "cp.async.cg.shared.global"));
+      CHECK(has(ptx, groups ? "cp.async.bulk.tensor.2d.shared::cluster.global" : "cp.async.cg.shared.global"));
       if (e.t != Dtype::f64 && !groups) CHECK(has(ptx, "ldmatrix.sync.aligned.m8n8.x4.shared.b16"));
       check_without_spills(ptx, target, c.name);
     }
@@ -125,7 +125,13 @@ TEST_CASE("PTX: a large tile on sm_90a is four wgmma a stage and group, none of 
       CHECK(count(ptx, "wgmma.commit_group") == 1);
       CHECK_FALSE(has(ptx, "ldmatrix"));
       CHECK_FALSE(has(ptx, "mma.sync"));
-      CHECK(has(ptx, "fence.proxy.async"));
+      // One warp more loads: two boxes of A's 128 rows by 64 are one, B's rows of 256 columns are four panels.
+      CHECK(count(ptx, "cp.async.bulk.tensor.2d.shared::cluster.global") == (by_k ? 2 : 1 + block_n / 64));
+      CHECK(count(ptx, "mbarrier.arrive.expect_tx") == 1);
+      CHECK(count(ptx, "mbarrier.try_wait.parity") == 2);
+      CHECK(has(ptx, ".param .align 64 .b8"));
+      CHECK(has(ptx, ".reqntid 288, 1, 1"));
+      CHECK(count(ptx, "bar.sync 0;") == 1);  // where the ring is made; none in the loop
       // One stage's products are under way while the next is asked for; the last are waited for behind the loop.
       CHECK(count(ptx, "wgmma.wait_group.sync.aligned 1;") == 1);
       CHECK(count(ptx, "wgmma.wait_group.sync.aligned 0;") == 1);
@@ -139,7 +145,7 @@ TEST_CASE("PTX: chained products keep the first one's result in registers") {
     const SweepCase c = attention(Dtype::f16, 256, 512, 64, 2);
     const std::string ptx = ptx_of(c, target);
     CHECK(has(ptx, std::string(target) == "sm_80" ? "mma.sync.aligned.m16n8k16" : "wgmma.mma_async"));
-    CHECK(has(ptx, "cp.async.cg.shared.global"));
+    CHECK(has(ptx, std::string(target) == "sm_80" ? "cp.async.cg.shared.global" : "cp.async.bulk.tensor.2d"));
     check_without_spills(ptx, target, c.name);
   }
 }

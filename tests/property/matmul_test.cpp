@@ -111,9 +111,25 @@ TEST_CASE("loops stream what they load from views, and nothing where one stage i
   CHECK(calls_of(matmul(Dtype::f16, s)).contains("tw.async_copy.v4i32"));
   s.stages = 1;
   CHECK_FALSE(calls_of(matmul(Dtype::f16, s)).contains("tw.async_copy.v4i32"));
-  CHECK(calls_of(attention(Dtype::f16, 64, 64, 32, 2)).contains("tw.async_copy.v4i32"));
+  CHECK(calls_of(attention(Dtype::f16, 64, 64, 32, 2), "simt:sm_90").contains("tw.async_copy.v4i32"));
   // One operand gathered, the other streamed.
   CHECK(calls_of(gathered_product(50, 32, 48)).contains("tw.async_copy.v4i32"));
+}
+
+TEST_CASE("on sm_90a one warp more loads by TMA for warp groups, where the view's facts allow a tensor map") {
+  const MatmulShape s{.m = 100, .n = 72, .k = 200, .block_m = 64, .block_n = 64, .block_k = 32, .warps = 4};
+  Calls calls = calls_of(matmul(Dtype::f16, s));
+  CHECK(calls.contains("tw.tma_load"));
+  CHECK(calls.contains("tw.mbarrier_arrive_expect"));
+  CHECK_FALSE(calls.contains("tw.async_copy.v4i32"));
+  CHECK_FALSE(calls_of(matmul(Dtype::f16, s), "simt:sm_90").contains("tw.tma_load"));
+  CHECK(calls_of(attention(Dtype::f16, 64, 64, 64, 2)).contains("tw.tma_load"));
+  // Rows that are no multiples of 16 bytes apart have no tensor map.
+  MatmulShape odd = s;
+  odd.pitch = 1;
+  calls = calls_of(matmul(Dtype::f16, odd));
+  CHECK_FALSE(calls.contains("tw.tma_load"));
+  CHECK(calls.contains("tw.wgmma_ss.f16.n32"));
 }
 
 TEST_CASE("whole warp groups multiply by wgmma on sm_90a, from shared memory or with A in registers") {

@@ -217,10 +217,25 @@ bool forget_transposition(llvm::Module& m) {
   return !all.empty();
 }
 
+bool swap_coordinates(llvm::Module& m) {
+  const std::vector<CallInst*> all = calls(m, PrimitiveId::tma_load);
+  for (CallInst* call : all) {
+    llvm::Value* x = call->getArgOperand(3);
+    call->setArgOperand(3, call->getArgOperand(4));
+    call->setArgOperand(4, x);
+  }
+  return !all.empty();
+}
+
 }  // namespace
 
 std::vector<PlantedBug> planted_bugs() {
   const auto all = [](std::size_t, std::size_t) { return true; };
+  const auto first = [](std::size_t i, std::size_t) { return i == 0; };
+  const auto second = [](std::size_t i, std::size_t) { return i == 1; };
+  const Change nothing = [](llvm::IRBuilder<>& b, CallInst&, llvm::Value*) { return b.getInt32(0); };
+  const Change other_phase = [](llvm::IRBuilder<>& b, CallInst&, llvm::Value* v) { return b.CreateXor(v, 1); };
+  const Change at_most_one = [](llvm::IRBuilder<>& b, CallInst&, llvm::Value*) { return b.getInt32(1); };
   const auto last = [](std::size_t i, std::size_t n) { return n > 1 && i % (n / 3 == 0 ? n : n / 3) == n / 3 - 1; };
   const auto plus = [](std::int64_t by) -> Change {
     return [by](llvm::IRBuilder<>& b, CallInst&, llvm::Value* v) {
@@ -287,6 +302,16 @@ std::vector<PlantedBug> planted_bugs() {
       {"copies land with another swizzle", change_argument(PrimitiveId::async_copy, 0, other_swizzle)},
       {"wgmma is waited for one group too late", change_argument(PrimitiveId::wgmma_wait, 0, plus(1))},
       {"what is copied is not shown to wgmma", drop(PrimitiveId::fence_proxy_async, all)},
+      {"the bytes of a stage are not expected", change_argument(PrimitiveId::mbarrier_arrive_expect, 1, nothing)},
+      {"the bytes of one box are not expected", change_argument(PrimitiveId::mbarrier_arrive_expect, 1, plus(-4096))},
+      {"stages are waited for in the wrong phase", change_argument(PrimitiveId::mbarrier_wait, 1, other_phase)},
+      {"the producer does not wait for empty stages", drop(PrimitiveId::mbarrier_wait, first)},
+      {"the consumers do not wait for full stages", drop(PrimitiveId::mbarrier_wait, second)},
+      {"stages are not released", drop(PrimitiveId::mbarrier_arrive, all)},
+      {"stages are released by one warp for all", change_argument(PrimitiveId::mbarrier_init, 1, at_most_one)},
+      {"boxes land in another line of the swizzle", change_argument(PrimitiveId::tma_load, 0, plus(128))},
+      {"boxes begin one element off", change_argument(PrimitiveId::tma_load, 3, plus(1))},
+      {"rows and columns of a box are swapped", swap_coordinates},
       {"a descriptor one row group off",
        change_argument(PrimitiveId::wgmma_ss, 2,
                        [](llvm::IRBuilder<>& b, CallInst&, llvm::Value* v) { return b.CreateAdd(v, b.getInt64(2)); })},

@@ -38,15 +38,18 @@ std::vector<SweepCase> suite() {
   const MatmulShape s{.m = 40, .n = 40, .k = 104, .block_m = 32, .block_n = 32, .block_k = 32, .stages = 3};
   all.push_back(matmul(Dtype::f16, s));
   all.push_back(linear_epilogue(s));
-  all.push_back(matmul(Dtype::f16, {.m = 64,
-                                    .n = 64,
-                                    .k = 232,
-                                    .block_m = 64,
-                                    .block_n = 64,
-                                    .block_k = 32,
-                                    .b_columns = true,
-                                    .warps = 4,
-                                    .stages = 4}));
+  MatmulShape groups{.m = 64,
+                     .n = 72,
+                     .k = 232,
+                     .block_m = 64,
+                     .block_n = 64,
+                     .block_k = 32,
+                     .b_columns = true,
+                     .warps = 4,
+                     .stages = 4};
+  all.push_back(matmul(Dtype::f16, groups));
+  groups.pitch = 1;  // no tensor map: the threads copy for themselves
+  all.push_back(matmul(Dtype::f16, groups));
   return all;
 }
 

@@ -91,7 +91,7 @@ class OneCall {
       b_.CreateStore(v, b_.CreateIntToPtr(next(), llvm::PointerType::get(module_->getContext(), 1)));
     }
     b_.CreateRetVoid();
-    return {std::move(module_), "one", 128, 0, 0, {}};
+    return {std::move(module_), "one", 128, 0, 0, 0, {}};
   }
 
  private:

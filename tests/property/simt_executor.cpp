@@ -32,6 +32,7 @@ Executor simt_executor(SimtOptions options) {
     binary.target = options.target;
     binary.threads_per_block = lowered.threads_per_block;
     binary.smem_bytes = lowered.smem_bytes;
+    binary.meta = lowered.meta;
     binary.code = codegen::simt_object(*lowered.module, lowered.entry);
     runtime::load_simt_kernel(binary, f.name, {}, options.seed)
         ->launch(runtime::simt_device("sm_90a", {}).default_stream({}), grid.data(), slots.data(),
