@@ -64,8 +64,8 @@ class GpuContext {
   llvm::Function* kernel = nullptr;
   llvm::BasicBlock* exit = nullptr;
   const int warps, warp_bits;
-  // One warp more than `warps` runs: it loads for the others and takes no part in what they do.
-  bool has_producer = false;
+  // So many warps more than `warps` run: the first loads for the others, and none takes part in what they do.
+  int producer_warps = 0;
   SiteTable sites;
 
  private:

@@ -41,9 +41,11 @@ ir::Layout layout_of_scalars(int warp_bits) {
 
 }  // namespace
 
-GpuLowering::GpuLowering(const ir::Function& f, const Target& target, llvm::LLVMContext& context, std::string entry)
+GpuLowering::GpuLowering(const ir::Function& f, const Target& target, llvm::LLVMContext& context, std::string entry,
+                         bool persistent)
     : c(f, context, element_target(target), choose_warps(f), std::move(entry)),
       target_(target),
+      may_persist_(persistent),
       rounded_(f),
       dots_(f, target, c.warps),
       layouts_(f, c.warps, &dots_),
@@ -54,22 +56,28 @@ GpuLowering::GpuLowering(const ir::Function& f, const Target& target, llvm::LLVM
 LoweredKernel GpuLowering::run() {
   open_scope();
   lower_params();
-  lower_program_ids();
-  begin_ring();
+  if ((ring_ = plan_ring())) {
+    begin_ring();
+  } else {
+    lower_program_ids();
+  }
   lower_versions();
+  if (ring_) end_ring();
   close_scope();
   take_tensor_maps();
   c.sites.attach(*c.module);
   c.end_lines();
   const std::int64_t smem = scratch_.bytes_used();
+  if (smem > shared_limit(target_) && ring_ && ring_->is_persistent) return {};
   if (smem > shared_limit(target_)) {
     throw_compile_error(c.f.place,
                         "kernel '" + c.f.name + "' needs " + std::to_string(smem) + " bytes of shared memory, " +
                             target_.cpu + " has " + std::to_string(shared_limit(target_)),
                         has_streams_ ? "lower the block's k or Options::stages" : "use smaller blocks");
   }
-  const int threads = 32 * (c.warps + (c.has_producer ? 1 : 0));
+  const int threads = 32 * (c.warps + c.producer_warps);
   std::string meta = channel_words(texts_) + (has_byte_atomics_ ? " byte_atomics=1" : "");
+  if (ring_ && ring_->is_persistent) meta += meta.empty() ? "persistent=1" : " persistent=1";
   if (!maps_.empty()) meta += (meta.empty() ? "" : " ") + tensor_map_words(maps_);
   return {std::move(c.module), c.kernel->getName().str(),      threads,        smem,
           min_blocks(),        static_cast<int>(maps_.size()), std::move(meta)};
@@ -142,13 +150,21 @@ void GpuLowering::lower_params() {
 void GpuLowering::lower_program_ids() {
   llvm::IRBuilder<>& b = c.b;
   llvm::Value* linear = c.call(PrimitiveId::block_id, {});
-  llvm::Value* rows = b.CreateMul(grid_[1], grid_[2]);
-  llvm::Value* total = b.CreateMul(grid_[0], rows);
-  llvm::BasicBlock *one_axis = c.new_block("one_axis"), *three_axes = c.new_block("three_axes");
+  llvm::Value* total = number_of_programs();
   llvm::BasicBlock* inside = c.new_block("program");
   c.end_prologue();
   b.CreateCondBr(b.CreateICmpULT(linear, total), inside, c.exit);
   b.SetInsertPoint(inside);
+  place_program(linear);
+}
+
+llvm::Value* GpuLowering::number_of_programs() { return c.b.CreateMul(grid_[0], c.b.CreateMul(grid_[1], grid_[2])); }
+
+// The program's place, from its number.
+void GpuLowering::place_program(llvm::Value* linear) {
+  llvm::IRBuilder<>& b = c.b;
+  llvm::Value* rows = b.CreateMul(grid_[1], grid_[2]);
+  llvm::BasicBlock *one_axis = c.new_block("one_axis"), *three_axes = c.new_block("three_axes");
   llvm::BasicBlock* join = c.new_block("placed");
   b.CreateCondBr(b.CreateICmpEQ(rows, c.i64(1)), one_axis, three_axes);
   b.SetInsertPoint(one_axis);
@@ -289,7 +305,10 @@ void GpuLowering::lower_op(const Op& op) {
 }
 
 LoweredKernel lower_for_gpu(const ir::Function& f, const Target& target, llvm::LLVMContext& context) {
-  return GpuLowering(f, target, context, symbol_for(f.name)).run();
+  LoweredKernel kernel = GpuLowering(f, target, context, symbol_for(f.name), true).run();
+  if (kernel.module != nullptr) return kernel;
+  // A ring that stays while results are exchanged does not fit: each block does one program and gives it back.
+  return GpuLowering(f, target, context, symbol_for(f.name), false).run();
 }
 
 }  // namespace tileweave::codegen

@@ -130,11 +130,12 @@ void GpuLowering::lower_for(const Op& op) {
   around_repeated(op, before_op);
   if (stream && !is_ring) end_stream(*stream);
   release_held(held);
-  if (is_ring) end_stream(*stream);
+  if (is_ring && !stream->is_persistent) end_stream(*stream);
   for (std::size_t i = 0; i < phis.size(); ++i) {
     const bool lags = stream && stream->lagging != nullptr && stream->lagging->operands[2] == body.args[i + 1];
     if (lags) finish_wgmma(*stream->lagging, phis[i]);
   }
+  if (is_ring && stream->is_persistent) leave_ring_loop(*stream);
   for (std::size_t i = 0; i < phis.size(); ++i) define(op.results[i], layout_of(body.args[i + 1]), phis[i]);
 }
 

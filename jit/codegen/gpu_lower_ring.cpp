@@ -21,6 +21,9 @@ using ir::Value;
 namespace {
 
 constexpr int most_box_extent = 256;
+constexpr int warps_of_group = 4;
+// Three warp groups begin with 168 each: 40 + 2 * 232 = 3 * 168.
+constexpr int registers_of_producer = 40, registers_of_consumers = 232;
 constexpr std::int64_t barrier_bytes = 1024;  // keeps the stages aligned
 constexpr int most_stages = barrier_bytes / 16;
 
@@ -82,6 +85,16 @@ bool GpuLowering::is_known_to_producer(const Value* v, const Region& body) const
                      [&](const Value* x) { return is_known_to_producer(x, body); });
 }
 
+// What a loop of more than one product exchanges needs room, and so do the results while a ring stays.
+void GpuLowering::choose_ring_stages(Stream& s) const {
+  const std::int64_t limit =
+      shared_limit(target_) - 2 * barrier_bytes - (s.is_persistent ? stored_bytes() : std::int64_t{0});
+  s.stages = usual_number_of_stages(s, limit);
+  s.lagging = find_lagging(s);
+  s.lag = s.lagging != nullptr ? 2 : 1;
+  if (s.lagging == nullptr) s.stages = usual_number_of_stages(s, limit * 3 / 4);
+}
+
 std::optional<Stream> GpuLowering::plan_ring() {
   if (!target_.arch_specific || dots_.empty()) return std::nullopt;
   std::optional<Stream> s;
@@ -109,12 +122,14 @@ std::optional<Stream> GpuLowering::plan_ring() {
     load.map = static_cast<int>(maps.size());
     maps.push_back(*map);
   }
-  // The ring is given back before the sums are stored; what a loop of more than one product exchanges needs room.
-  const std::int64_t limit = shared_limit(target_) - 2 * barrier_bytes;
-  s->stages = usual_number_of_stages(*s, limit);
-  s->lagging = find_lagging(*s);
-  s->lag = s->lagging != nullptr ? 2 : 1;
-  if (s->lagging == nullptr) s->stages = usual_number_of_stages(*s, limit * 3 / 4);
+  // Three stages hide the way of the loads; with fewer the ring is better given back before the results are exchanged.
+  constexpr int least_persistent = 3;
+  s->is_persistent = may_persist_;
+  choose_ring_stages(*s);
+  if (s->is_persistent && s->stages < least_persistent) {
+    s->is_persistent = false;
+    choose_ring_stages(*s);
+  }
   if (s->stages < 2 || s->stages > most_stages) return std::nullopt;
   s->is_ring = true;
   maps_ = std::move(maps);
@@ -123,20 +138,74 @@ std::optional<Stream> GpuLowering::plan_ring() {
 
 // --- before the body
 
+// What the stores of the body exchange at once: with a ring that stays, it needs room of its own.
+std::int64_t GpuLowering::stored_bytes() const {
+  std::int64_t most = 0;
+  for (const auto& op : c.f.body().ops) {
+    if (op->id != OpId::store) continue;
+    const ir::Type& t = op->operands[static_cast<std::size_t>(1 + op->operands[0]->type.rank)]->type;
+    most = std::max(most, t.elements() * dtype_bytes(t.elem));
+  }
+  return most;
+}
+
 void GpuLowering::begin_ring() {
-  ring_ = plan_ring();
-  if (!ring_) return;
-  has_streams_ = c.has_producer = true;
+  if (!ring_->is_persistent) {
+    lower_program_ids();
+  } else {
+    c.end_prologue();
+  }
+  has_streams_ = true;
+  // Two warp groups that compute are to have more than an equal share of the registers, which whole warp groups give
+  // away.
+  const bool moves_registers = c.warps == 2 * warps_of_group;
+  c.producer_warps = moves_registers ? warps_of_group : 1;
   c.enter_op(*ring_->loop);
   ring_->barriers = scratch_.reserve(barrier_bytes, tile_alignment);
   ring_->base = scratch_.reserve(ring_->stage_bytes * ring_->stages, tile_alignment);
   make_barriers(*ring_);
   llvm::BasicBlock *producer = c.new_block("producer"), *consumers = c.new_block("consumers");
-  c.b.CreateCondBr(c.b.CreateICmpEQ(c.warp(), c.i32(c.warps)), producer, consumers);
+  c.b.CreateCondBr(c.b.CreateICmpUGE(c.warp(), c.i32(c.warps)), producer, consumers);
   c.b.SetInsertPoint(producer);
+  if (moves_registers) {
+    llvm::BasicBlock* loads = c.new_block("loads");
+    c.call(PrimitiveId::set_registers_down, {c.i32(registers_of_producer), c.site()});
+    c.b.CreateCondBr(c.b.CreateICmpEQ(c.warp(), c.i32(c.warps)), loads, c.exit);
+    c.b.SetInsertPoint(loads);
+  }
   produce(*ring_);
   c.b.CreateBr(c.exit);
   c.b.SetInsertPoint(consumers);
+  if (moves_registers) c.call(PrimitiveId::set_registers_up, {c.i32(registers_of_consumers), c.site()});
+  if (ring_->is_persistent) begin_programs();
+}
+
+// The consumers' loop over programs: what leaves a program goes on to the next.
+void GpuLowering::begin_programs() {
+  llvm::IRBuilder<> entry(&*c.kernel->getEntryBlock().getFirstInsertionPt());
+  ring_->next_slot = entry.CreateAlloca(c.b.getInt32Ty());
+  ring_->next_parity = entry.CreateAlloca(c.b.getInt32Ty());
+  c.b.CreateStore(c.i32(0), ring_->next_slot);
+  c.b.CreateStore(c.i32(0), ring_->next_parity);
+  llvm::Value *first = c.call(PrimitiveId::block_id, {}), *total = number_of_programs();
+  llvm::BasicBlock *before = c.b.GetInsertBlock(), *head = c.new_block("programs"), *inside = c.new_block("program");
+  c.b.CreateBr(head);
+  c.b.SetInsertPoint(head);
+  program_ = c.b.CreatePHI(c.b.getInt64Ty(), 2);
+  program_->addIncoming(first, before);
+  c.b.CreateCondBr(c.b.CreateICmpULT(program_, total), inside, c.exit);
+  kernel_end_ = std::exchange(c.exit, c.new_block("next_program"));
+  c.b.SetInsertPoint(inside);
+  scratch_.forget();
+  place_program(program_);
+}
+
+void GpuLowering::end_ring() {
+  if (!ring_->is_persistent) return;
+  c.b.SetInsertPoint(c.exit);
+  program_->addIncoming(c.b.CreateAdd(program_, c.call(PrimitiveId::block_count, {})), c.exit);
+  c.b.CreateBr(program_->getParent());
+  c.exit = kernel_end_;
 }
 
 llvm::Value* GpuLowering::full_barrier(const Stream& s, llvm::Value* slot) {
@@ -165,29 +234,60 @@ void GpuLowering::make_barriers(const Stream& s) {
 // --- the producer
 
 void GpuLowering::produce(const Stream& s) {
-  const Op& loop = *s.loop;
-  open_scope();
-  for (std::size_t i = 0; i < 3; ++i) lower_early(loop.operands[i]);
-  llvm::Value *lo = scalar(loop.operands[0]), *step = scalar(loop.operands[2]);
-  llvm::Value* trips = trip_count(c, lo, scalar(loop.operands[1]), step);
   for (std::size_t i = 0; i < maps_.size(); ++i) {
     auto* address = llvm::cast<llvm::Instruction>(c.b.CreateFreeze(llvm::PoisonValue::get(c.b.getInt64Ty())));
     map_addresses_.push_back(address);
     c.call(PrimitiveId::tma_prefetch, {address, c.b.CreateICmpEQ(c.lane(), c.i32(0)), c.site()});
   }
-  llvm::BasicBlock *start = c.new_block("start"), *head = c.new_block("produce"), *fill = c.new_block("fill"),
-                   *done = c.new_block("produced");
+  llvm::BasicBlock *start = c.new_block("start"), *done = c.new_block("produced");
   c.b.CreateCondBr(c.call(PrimitiveId::elect, {c.site()}), start, done);
   c.b.SetInsertPoint(start);
+  // The phase before the first counts as complete: the ring begins empty.
+  RingPlace place{c.i32(0), c.i32(1)};
+  if (!s.is_persistent) {
+    produce_program(s, place);
+    c.b.CreateBr(done);
+    c.b.SetInsertPoint(done);
+    return;
+  }
+  llvm::Value *first = c.call(PrimitiveId::block_id, {}), *total = number_of_programs();
+  llvm::BasicBlock *head = c.new_block("produce_programs"), *inside = c.new_block("produce_program");
+  c.b.CreateBr(head);
+  c.b.SetInsertPoint(head);
+  llvm::PHINode* program = c.b.CreatePHI(c.b.getInt64Ty(), 2);
+  llvm::PHINode *slot = c.b.CreatePHI(c.b.getInt32Ty(), 2), *parity = c.b.CreatePHI(c.b.getInt32Ty(), 2);
+  program->addIncoming(first, start);
+  slot->addIncoming(place.slot, start);
+  parity->addIncoming(place.parity, start);
+  c.b.CreateCondBr(c.b.CreateICmpULT(program, total), inside, done);
+  c.b.SetInsertPoint(inside);
+  place_program(program);
+  place = {slot, parity};
+  produce_program(s, place);
+  program->addIncoming(c.b.CreateAdd(program, c.call(PrimitiveId::block_count, {})), c.b.GetInsertBlock());
+  slot->addIncoming(place.slot, c.b.GetInsertBlock());
+  parity->addIncoming(place.parity, c.b.GetInsertBlock());
+  c.b.CreateBr(head);
+  c.b.SetInsertPoint(done);
+}
+
+// The loads of one program; `place` is where the ring stands before and after.
+void GpuLowering::produce_program(const Stream& s, RingPlace& place) {
+  const Op& loop = *s.loop;
+  open_scope();
+  for (std::size_t i = 0; i < 3; ++i) lower_early(loop.operands[i]);
+  llvm::Value *lo = scalar(loop.operands[0]), *step = scalar(loop.operands[2]);
+  llvm::Value* trips = trip_count(c, lo, scalar(loop.operands[1]), step);
+  llvm::BasicBlock *start = c.b.GetInsertBlock(), *head = c.new_block("produce"), *fill = c.new_block("fill"),
+                   *done = c.new_block("produced_program");
   c.b.CreateBr(head);
   c.b.SetInsertPoint(head);
   llvm::PHINode *count = c.b.CreatePHI(c.b.getInt64Ty(), 2), *index = c.b.CreatePHI(c.b.getInt64Ty(), 2);
   llvm::PHINode *slot = c.b.CreatePHI(c.b.getInt32Ty(), 2), *parity = c.b.CreatePHI(c.b.getInt32Ty(), 2);
   count->addIncoming(c.i64(0), start);
   index->addIncoming(lo, start);
-  slot->addIncoming(c.i32(0), start);
-  // The phase before the first counts as complete: the ring begins empty.
-  parity->addIncoming(c.i32(1), start);
+  slot->addIncoming(place.slot, start);
+  parity->addIncoming(place.parity, start);
   c.b.CreateCondBr(c.b.CreateICmpNE(count, trips), fill, done);
   c.b.SetInsertPoint(fill);
   c.call(PrimitiveId::mbarrier_wait, {empty_barrier(s, slot), parity, c.site()});
@@ -202,6 +302,7 @@ void GpuLowering::produce(const Stream& s) {
   c.b.CreateBr(head);
   c.b.SetInsertPoint(done);
   close_scope();
+  place = {slot, parity};
 }
 
 void GpuLowering::fill_stage(const Stream& s, llvm::Value* index, llvm::Value* slot) {
@@ -254,10 +355,25 @@ llvm::Value* GpuLowering::next_slot(const Stream& s, llvm::Value* slot) {
 }
 
 void GpuLowering::begin_ring_loop(Stream& s, llvm::BasicBlock* before) {
+  llvm::Value *slot = c.i32(0), *parity = c.i32(0);
+  if (s.is_persistent) {
+    llvm::IRBuilder<> at(before->getTerminator());
+    slot = at.CreateLoad(at.getInt32Ty(), s.next_slot);
+    parity = at.CreateLoad(at.getInt32Ty(), s.next_parity);
+  }
   s.slot = c.b.CreatePHI(c.b.getInt32Ty(), 2);
   s.parity = c.b.CreatePHI(c.b.getInt32Ty(), 2);
-  s.slot->addIncoming(c.i32(0), before);
-  s.parity->addIncoming(c.i32(0), before);
+  s.slot->addIncoming(slot, before);
+  s.parity->addIncoming(parity, before);
+}
+
+// Behind the loop of a program that another one follows: the last stage is read as well.
+void GpuLowering::leave_ring_loop(const Stream& s) {
+  lagging_ = nullptr;
+  for (const StreamedLoad& load : s.loads) staged_.erase(load.op->results[0]);
+  c.b.CreateStore(s.slot, s.next_slot);
+  c.b.CreateStore(s.parity, s.next_parity);
+  if (s.lagging != nullptr) leave_stage(s, s.trips);
 }
 
 void GpuLowering::enter_stage(const Stream& s) {

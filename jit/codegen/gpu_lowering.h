@@ -62,6 +62,10 @@ struct Stream {
   // ones.
   bool is_ring = false;
   std::int64_t barriers = 0;
+  // Each block does every so many programs; the ring goes on from one to the next.
+  bool is_persistent = false;
+  // Of the consumers, between programs: the next stage and its parity, in memory that becomes registers.
+  llvm::AllocaInst *next_slot = nullptr, *next_parity = nullptr;
   // Of the consumers, in the loop: the stage of this iteration and the parity of its phase.
   llvm::PHINode *slot = nullptr, *parity = nullptr;
 };
@@ -83,13 +87,18 @@ class GpuLowering {
   using Key = std::pair<const ir::Value*, std::vector<std::uint64_t>>;
 
  public:
-  GpuLowering(const ir::Function& f, const Target& target, llvm::LLVMContext& context, std::string entry);
+  // `persistent`: blocks with a ring may do one program after another.
+  GpuLowering(const ir::Function& f, const Target& target, llvm::LLVMContext& context, std::string entry,
+              bool persistent);
+  // Without a module where a persistent kernel needs more shared memory than there is.
   LoweredKernel run();
 
  private:
   // --- the driver (gpu_lower.cpp)
   void lower_params();
   void lower_program_ids();
+  llvm::Value* number_of_programs();
+  void place_program(llvm::Value* linear);
   int min_blocks() const;
   void lower_op(const ir::Op& op);
   void lower_elementwise(const ir::Op& op);
@@ -231,11 +240,20 @@ class GpuLowering {
   void release_held(const HeldOperands& held);
   // gpu_lower_ring.cpp
   void begin_ring();
+  void begin_programs();
+  void end_ring();
+  void leave_ring_loop(const Stream& s);
+  std::int64_t stored_bytes() const;
   std::optional<Stream> plan_ring();
+  void choose_ring_stages(Stream& s) const;
   std::optional<TensorMapPlan> plan_map(const StreamedLoad& load) const;
   bool is_known_to_producer(const ir::Value* v, const ir::Region& body) const;
   void make_barriers(const Stream& s);
+  struct RingPlace {
+    llvm::Value *slot = nullptr, *parity = nullptr;
+  };
   void produce(const Stream& s);
+  void produce_program(const Stream& s, RingPlace& place);
   void fill_stage(const Stream& s, llvm::Value* index, llvm::Value* slot);
   void load_boxes(const StreamedLoad& load, llvm::Value* stage, llvm::Value* full);
   void begin_ring_loop(Stream& s, llvm::BasicBlock* before);
@@ -328,6 +346,7 @@ class GpuLowering {
 
   GpuContext c;
   const Target& target_;
+  const bool may_persist_;
   const ir::RoundedValues rounded_;
   std::vector<ChannelText> texts_;  // what the numbers in channel records mean
   bool has_byte_atomics_ = false;
@@ -337,6 +356,8 @@ class GpuLowering {
   bool has_streams_ = false;
   std::optional<Stream> ring_;
   std::vector<TensorMapPlan> maps_;
+  llvm::PHINode* program_ = nullptr;               // of the consumers, where the ring is persistent
+  llvm::BasicBlock* kernel_end_ = nullptr;         // what c.exit was before programs began
   std::vector<llvm::Instruction*> map_addresses_;  // stand for parameters that the kernel gets when it is done
   const ir::Op* lagging_ = nullptr;                // Stream::lagging of the loop that is being lowered
   bool is_under_way_ = false;                      // its products were not waited for

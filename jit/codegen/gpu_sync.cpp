@@ -57,7 +57,7 @@ void SharedScratch::release(std::int64_t offset) {
 }
 
 void SharedScratch::barrier() {
-  if (c_.has_producer) {
+  if (c_.producer_warps > 0) {
     c_.call(PrimitiveId::named_barrier, {c_.i32(1), c_.i32(32 * c_.warps), c_.site()});
     return;
   }

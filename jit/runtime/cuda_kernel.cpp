@@ -2,6 +2,7 @@
 // Between load_kernel and the driver.
 #include "tileweave/jit/runtime/cuda_kernel.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string_view>
@@ -18,7 +19,7 @@ namespace tileweave::runtime::cuda {
 namespace {
 
 constexpr std::int64_t smem_without_asking = 48 << 10;
-constexpr std::size_t most_maps = 16, map_words = sizeof(TensorMap) / 8, map_alignment_words = 8;
+constexpr std::size_t most_maps = 16;
 
 // The codes of cuTensorMapEncodeTiled. Elements are bits: what lies outside is 0 in every type.
 constexpr int no_interleave = 0, promote_to_128_bytes = 2, zeros_outside = 0;
@@ -140,6 +141,8 @@ void CudaKernel::prepare(const Binary& binary, const Place& place) {
                            std::to_string(smem_bytes_ + static_bytes) + " bytes of shared memory",
                        "use smaller tiles or fewer warps");
   }
+  if (has_word(binary.meta, "persistent=1"))
+    most_blocks_ = static_cast<std::uint32_t>(std::max(blocks, 1) * facts.units);
 }
 
 CudaKernel::~CudaKernel() {
@@ -152,25 +155,25 @@ CudaKernel::~CudaKernel() {
   d.ctx_pop_current(&popped);
 }
 
-Result CudaKernel::call(const GridPlan& plan, StreamHandle stream, void** extra) const {
+Result CudaKernel::call(const GridPlan& plan, StreamHandle stream, void** parameters, void** extra) const {
   const Driver& d = device_.driver();
   if (attribute_count_ == 0) [[likely]] {
-    return d.launch_kernel(function_, plan.x, plan.y, 1, threads_, 1, 1, smem_bytes_, stream, nullptr, extra);
+    return d.launch_kernel(function_, plan.x, plan.y, 1, threads_, 1, 1, smem_bytes_, stream, parameters, extra);
   }
   LaunchConfig config{
       {plan.x, plan.y, 1}, {threads_, 1, 1}, smem_bytes_, stream, const_cast<LaunchAttribute*>(attributes_),
       attribute_count_};
-  return d.launch_kernel_ex(&config, function_, nullptr, extra);
+  return d.launch_kernel_ex(&config, function_, parameters, extra);
 }
 
 // The launch needs our context to be current. Asking which one is would be a driver call of its own, so the launch is
 // tried: with none or another one current it is refused and nothing has happened. A thread where that was so pushes the
 // context first from then on, and tries again without now and then.
-Result CudaKernel::call_in_context(const GridPlan& plan, StreamHandle stream, void** extra) const {
+Result CudaKernel::call_in_context(const GridPlan& plan, StreamHandle stream, void** parameters, void** extra) const {
   thread_local Context absent = nullptr;
   thread_local unsigned turn = 0;
   if (absent != device_.context() || ++turn % 256 == 0) [[likely]] {
-    const Result r = call(plan, stream, extra);
+    const Result r = call(plan, stream, parameters, extra);
     if (r != invalid_context && r != invalid_handle) [[likely]] {
       if (absent == device_.context()) absent = nullptr;
       return r;
@@ -178,7 +181,7 @@ Result CudaKernel::call_in_context(const GridPlan& plan, StreamHandle stream, vo
   }
   const Driver& d = device_.driver();
   if (const Result r = d.ctx_push_current(device_.context()); r != success) return r;
-  const Result r = call(plan, stream, extra);
+  const Result r = call(plan, stream, parameters, extra);
   Context popped = nullptr;
   d.ctx_pop_current(&popped);
   if (r == success) absent = device_.context();
@@ -192,9 +195,10 @@ void CudaKernel::launch(StreamState& stream, const std::int64_t grid[3], const s
                                   ", the stream is on " + stream.device().name());
   }
   check_slot_count(n, place);
-  const GridPlan plan = plan_grid(grid, cluster_, limits_, place);
+  GridPlan plan = plan_grid(grid, cluster_, limits_, place);
   if (plan.programs == 0) return;
-  alignas(64) std::uint64_t parameters[max_slots + grid_slots + 1 + map_alignment_words + most_maps * map_words];
+  if (most_blocks_ != 0 && plan.programs > most_blocks_) plan.x = most_blocks_, plan.y = 1;
+  std::uint64_t parameters[max_slots + grid_slots + 1];
   if (n > 0) std::memcpy(parameters, slots, static_cast<std::size_t>(n) * 8);
   std::memcpy(parameters + n, grid, grid_slots * 8);
   const auto words = static_cast<std::size_t>(n + grid_slots);
@@ -204,32 +208,41 @@ void CudaKernel::launch(StreamState& stream, const std::int64_t grid[3], const s
   call_checked(stream, plan, parameters, words, place);
 }
 
-// Behind the other parameters, at multiples of 64 bytes. Gives the number of words that there are then.
-std::size_t CudaKernel::add_maps(std::uint64_t* parameters, std::size_t words, const Place& place) const {
-  for (const TensorMapPlan& plan : maps_) {
-    words = (words + map_alignment_words - 1) / map_alignment_words * map_alignment_words;
-    const TensorMapFacts facts = tensor_map_facts(plan, parameters);
-    std::array<unsigned, TensorMapPlan::most_axes> box{}, steps{};
-    for (std::size_t i = 0; i < box.size(); ++i) box[i] = static_cast<unsigned>(plan.extents[i]), steps[i] = 1;
-    const Result r = device_.driver().tensor_map_encode_tiled(
-        reinterpret_cast<TensorMap*>(parameters + words), type_code(plan.element_bytes),
-        static_cast<unsigned>(plan.rank), reinterpret_cast<void*>(facts.base), facts.extents.data(),
-        facts.strides.data() + 1, box.data(), steps.data(), no_interleave, swizzle_code(plan.swizzle_bytes),
-        promote_to_128_bytes, zeros_outside);
-    check(r, "tensor_map_encode_tiled",
-          "describing the view in slot " + std::to_string(plan.slot) + " of kernel '" + name() + "' to TMA", place);
-    words += map_words;
+// The launch of a kernel that takes tensor maps behind its other parameters. Each parameter is given by its address:
+// the assembler aligns maps within the constant bank, not within the parameters, so only the driver knows their places.
+Result CudaKernel::call_with_maps(StreamState& stream, const GridPlan& plan, std::uint64_t* words, std::size_t count,
+                                  const Place& place) const {
+  TensorMap maps[most_maps];
+  void* parameters[max_slots + grid_slots + 1 + most_maps];
+  std::size_t n = 0;
+  for (; n < count; ++n) parameters[n] = words + n;
+  for (std::size_t i = 0; i < maps_.size(); ++i) {
+    encode(maps_[i], words, maps[i], place);
+    parameters[n++] = &maps[i];
   }
-  return words;
+  return call_in_context(plan, static_cast<CudaStream&>(stream).handle(), parameters, nullptr);
+}
+
+void CudaKernel::encode(const TensorMapPlan& plan, const std::uint64_t* words, TensorMap& map,
+                        const Place& place) const {
+  const TensorMapFacts facts = tensor_map_facts(plan, words);
+  std::array<unsigned, TensorMapPlan::most_axes> box{}, steps{};
+  for (std::size_t i = 0; i < box.size(); ++i) box[i] = static_cast<unsigned>(plan.extents[i]), steps[i] = 1;
+  const Result r = device_.driver().tensor_map_encode_tiled(
+      &map, type_code(plan.element_bytes), static_cast<unsigned>(plan.rank), reinterpret_cast<void*>(facts.base),
+      facts.extents.data(), facts.strides.data() + 1, box.data(), steps.data(), no_interleave,
+      swizzle_code(plan.swizzle_bytes), promote_to_128_bytes, zeros_outside);
+  check(r, "tensor_map_encode_tiled",
+        "describing the view in slot " + std::to_string(plan.slot) + " of kernel '" + name() + "' to TMA", place);
 }
 
 void CudaKernel::call_checked(StreamState& stream, const GridPlan& plan, std::uint64_t* parameters, std::size_t words,
                               const Place& place) const {
-  if (!maps_.empty()) words = add_maps(parameters, words, place);
   std::size_t bytes = words * 8;
   void* extra[] = {launch_buffer_pointer, parameters, launch_buffer_bytes, &bytes, launch_end};
   stream.launches.note(name());
-  const Result r = call_in_context(plan, static_cast<CudaStream&>(stream).handle(), extra);
+  const Result r = maps_.empty() ? call_in_context(plan, static_cast<CudaStream&>(stream).handle(), nullptr, extra)
+                                 : call_with_maps(stream, plan, parameters, words, place);
   if (r != success) [[unlikely]] {
     fail(r, stream, place);
   }

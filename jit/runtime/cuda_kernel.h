@@ -29,8 +29,11 @@ class CudaKernel final : public LoadedKernel {
  private:
   void load_module(const Binary& binary, const Place& place);
   void prepare(const Binary& binary, const Place& place);
-  Result call(const GridPlan& plan, StreamHandle stream, void** extra) const;
-  Result call_in_context(const GridPlan& plan, StreamHandle stream, void** extra) const;
+  Result call(const GridPlan& plan, StreamHandle stream, void** parameters, void** extra) const;
+  Result call_in_context(const GridPlan& plan, StreamHandle stream, void** parameters, void** extra) const;
+  Result call_with_maps(StreamState& stream, const GridPlan& plan, std::uint64_t* words, std::size_t count,
+                        const Place& place) const;
+  void encode(const TensorMapPlan& plan, const std::uint64_t* words, TensorMap& map, const Place& place) const;
   void launch_with_channel(StreamState& stream, const GridPlan& plan, std::uint64_t* parameters, std::size_t words,
                            const Place& place) const;
   void call_checked(StreamState& stream, const GridPlan& plan, std::uint64_t* parameters, std::size_t words,
@@ -42,9 +45,8 @@ class CudaKernel final : public LoadedKernel {
   Function function_ = nullptr;
   unsigned threads_ = 1, smem_bytes_ = 0;
   int cluster_ = 1;
+  std::uint32_t most_blocks_ = 0;  // of a persistent kernel: as many as run at once; 0: one for each program
   GridLimits limits_;
-  std::size_t add_maps(std::uint64_t* parameters, std::size_t words, const Place& place) const;
-
   std::vector<TensorMapPlan> maps_;
   std::shared_ptr<const std::vector<ChannelText>> texts_;  // null: the kernel has no channel
   // For launches that say more than sizes; empty: the plain launch.

@@ -2,6 +2,7 @@
 // Between the simt devices and the machine.
 #include "tileweave/jit/runtime/simt_kernel.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -51,6 +52,9 @@ simt::TensorMap map_of(const TensorMapPlan& plan, const std::uint64_t* slots) {
   return map;
 }
 
+// As if the device had two multiprocessors: blocks of persistent kernels do several programs.
+constexpr std::int64_t blocks_of_persistent = 2;
+
 class SimtKernel final : public LoadedKernel {
  public:
   SimtKernel(const Binary& binary, const std::string& name, const Place& place, std::uint64_t seed)
@@ -62,6 +66,7 @@ class SimtKernel final : public LoadedKernel {
         texts_(channel_texts(binary.meta)),
         maps_(tensor_map_plans(binary.meta)),
         has_byte_atomics_(binary.meta.find("byte_atomics=1") != std::string::npos),
+        is_persistent_(binary.meta.find("persistent=1") != std::string::npos),
         seed_(seed) {
     entry_ = reinterpret_cast<simt::ThreadEntry>(find(binary.entry + ".simt", place));
     about_ = simt::parse_about(reinterpret_cast<const char* (*)()>(find(binary.entry + ".about", place))());
@@ -103,6 +108,7 @@ class SimtKernel final : public LoadedKernel {
     g.entry = entry_;
     g.slots = all.data();
     g.blocks = static_cast<std::int64_t>(plan.x) * plan.y;
+    if (is_persistent_) g.blocks = std::min(g.blocks, blocks_of_persistent);
     g.threads = threads_;
     g.cluster = cluster_;
     g.smem_bytes = smem_bytes_;
@@ -134,7 +140,7 @@ class SimtKernel final : public LoadedKernel {
   std::int64_t smem_bytes_;
   std::vector<ChannelText> texts_;  // empty: the kernel has no channel
   std::vector<TensorMapPlan> maps_;
-  bool has_byte_atomics_;
+  bool has_byte_atomics_, is_persistent_;
   std::uint64_t seed_;
 };
 

@@ -324,7 +324,7 @@ SHIM Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, void*, int threa
 }
 
 static Result launch(Function* f, unsigned x, unsigned y, unsigned threads, unsigned smem, unsigned attributes,
-                     void* stream, void** extra) {
+                     void* stream, void** parameters, void** extra) {
   launch_calls().fetch_add(1, std::memory_order_relaxed);
   State& s = state();
   if (s.fail_name.size() == 14 && s.fail_name == "cuLaunchKernel") return s.fail_result;
@@ -333,14 +333,22 @@ static Result launch(Function* f, unsigned x, unsigned y, unsigned threads, unsi
     return invalid_handle;
   }
   LastLaunch& l = s.last;
-  l = {x, y, threads, smem, attributes, *static_cast<std::size_t*>(extra[3]), {}};
-  std::memcpy(l.parameters, extra[1], l.bytes);
+  if (extra != nullptr) {
+    l = {x, y, threads, smem, attributes, *static_cast<std::size_t*>(extra[3]), {}};
+    std::memcpy(l.parameters, extra[1], l.bytes);
+  } else {
+    // As many as the image says; the first word of each.
+    const std::size_t said = f->module->image.find("parameters ");
+    const std::size_t n = std::stoul(f->module->image.substr(said + 11));
+    l = {x, y, threads, smem, attributes, 8 * n, {}};
+    for (std::size_t i = 0; i < n; ++i) std::memcpy(&l.parameters[i], parameters[i], 8);
+  }
   if (s.is_busy) stream_of(stream)->is_busy = true;
   return ok;
 }
 SHIM Result cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned, unsigned bx, unsigned, unsigned, unsigned smem,
-                           void* stream, void**, void** extra) {
-  return launch(static_cast<Function*>(f), gx, gy, bx, smem, 0, stream, extra);
+                           void* stream, void** parameters, void** extra) {
+  return launch(static_cast<Function*>(f), gx, gy, bx, smem, 0, stream, parameters, extra);
 }
 struct Config {
   unsigned grid[3], block[3], smem;
@@ -349,8 +357,16 @@ struct Config {
   unsigned count;
 };
 #ifndef SHIM_OLD
-SHIM Result cuLaunchKernelEx(const Config* c, void* f, void**, void** extra) {
-  return launch(static_cast<Function*>(f), c->grid[0], c->grid[1], c->block[0], c->smem, c->count, c->stream, extra);
+SHIM Result cuLaunchKernelEx(const Config* c, void* f, void** parameters, void** extra) {
+  return launch(static_cast<Function*>(f), c->grid[0], c->grid[1], c->block[0], c->smem, c->count, c->stream,
+                parameters, extra);
+}
+// A map begins with the view's base, its inner extent and its pitch.
+SHIM Result cuTensorMapEncodeTiled(std::uint64_t* map, int, unsigned, void* base, const std::uint64_t* extents,
+                                   const std::uint64_t* strides, const unsigned*, const unsigned*, int, int, int, int) {
+  ENTER("cuTensorMapEncodeTiled");
+  map[0] = reinterpret_cast<std::uint64_t>(base) + extents[0] + strides[0];
+  return ok;
 }
 #endif
 

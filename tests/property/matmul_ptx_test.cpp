@@ -130,7 +130,9 @@ TEST_CASE("PTX: a large tile on sm_90a is four wgmma a stage and group, none of 
       CHECK(count(ptx, "mbarrier.arrive.expect_tx") == 1);
       CHECK(count(ptx, "mbarrier.try_wait.parity") == 2);
       CHECK(has(ptx, ".param .align 64 .b8"));
-      CHECK(has(ptx, ".reqntid 288, 1, 1"));
+      CHECK(has(ptx, ".reqntid 384, 1, 1"));
+      CHECK(count(ptx, "setmaxnreg.dec.sync.aligned.u32 40;") == 1);
+      CHECK(count(ptx, "setmaxnreg.inc.sync.aligned.u32 232;") == 1);
       CHECK(count(ptx, "bar.sync 0;") == 1);  // where the ring is made; none in the loop
       // One stage's products are under way while the next is asked for; the last are waited for behind the loop.
       CHECK(count(ptx, "wgmma.wait_group.sync.aligned 1;") == 1);

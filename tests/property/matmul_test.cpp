@@ -132,6 +132,19 @@ TEST_CASE("on sm_90a one warp more loads by TMA for warp groups, where the view'
   CHECK(calls.contains("tw.wgmma_ss.f16.n32"));
 }
 
+TEST_CASE("blocks with a ring do one program after another where the results have room beside it") {
+  const auto is_persistent = [](const MatmulShape& s) {
+    const Calls calls = calls_of(matmul(Dtype::f16, s));
+    return calls.contains("tw.tma_load") && calls.contains("tw.block_count");
+  };
+  MatmulShape s{.m = 200, .n = 136, .k = 136, .block_m = 64, .block_n = 64, .block_k = 32, .warps = 4};
+  CHECK(is_persistent(s));  // 12 programs by 2 blocks of the emulation, the ring going on in mid-turn
+  s.stages = 3;
+  CHECK(is_persistent(s));
+  s = {.m = 200, .n = 300, .k = 72, .block_m = 128, .block_n = 256, .block_k = 64, .warps = 8, .stages = 4};
+  CHECK_FALSE(is_persistent(s));
+}
+
 TEST_CASE("whole warp groups multiply by wgmma on sm_90a, from shared memory or with A in registers") {
   const MatmulShape s{.m = 64, .n = 64, .k = 64, .block_m = 64, .block_n = 64, .block_k = 32, .warps = 4};
   Calls calls = calls_of(matmul(Dtype::f16, s));

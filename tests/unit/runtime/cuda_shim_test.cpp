@@ -444,6 +444,26 @@ TEST_CASE("shim: large shared memory, clusters and programmatic launch are asked
   CHECK(last().attributes == 2);
 }
 
+TEST_CASE("shim: tensor maps are made of each launch's views, and persistent kernels launch what runs at once") {
+  const Device d = Device::cuda(0);
+  Binary b = ptx("entry k parameters 10", 256, 100'000);
+  b.meta = "registers=40 persistent=1 map:1:2:2:128:1:64:0:128";
+  const auto kernel = load_kernel(d, b, "k");
+  const std::uint64_t slots[] = {7, 4096, 100, 72, 80, 1};
+  const long made = count("cuTensorMapEncodeTiled");
+  const std::int64_t grid[3] = {1000, 1000, 1};
+  kernel->launch(d.stream().state(), grid, slots, 6);
+  CHECK(count("cuTensorMapEncodeTiled") == made + 1);
+  CHECK(last().x == 2u * static_cast<unsigned>(d.facts().units));
+  CHECK(last().y == 1);
+  CHECK(last().parameters[0] == 7);
+  CHECK(last().parameters[6] == 1000);
+  CHECK(last().parameters[9] == 4096 + 72 + 160);
+  const std::int64_t few[3] = {3, 1, 1};
+  kernel->launch(d.stream().state(), few, slots, 6);
+  CHECK(last().x == 3);
+}
+
 TEST_CASE("shim: a fault names the kernels launched since the last wait") {
   const Device d = Device::cuda(0);
   const Stream s(d);
