@@ -138,9 +138,9 @@ OperandGradients<T> linear_backward(const Tensor<T>& dy, const Tensor<T>& x, con
     const auto flow = dz;
     dz = Tensor<T>::empty(x.device(), {m, n}, Memory::device, p);
     if (dz.size() != 0) {
-      const MatmulBlocks b = plan_matmul(m, n, k);
+      const auto [b, warps] = plan_matmul(x.device().facts(), sizeof(T), m, n, k);
       detail::linear_slope_kernel<T, E>.launch(stream, {cdiv(m, b.m) * cdiv(n, b.n)}, flow, rows, weight, bias, dz, b,
-                                               {}, p);
+                                               {.warps = warps}, p);
     }
   }
   return {matmul(dz, weight, stream, p).reshape(x.shape(), p), matmul(dz.transpose(), rows, stream, p),

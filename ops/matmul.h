@@ -6,20 +6,10 @@
 #include "tileweave/dsl/dot.h"
 #include "tileweave/dsl/fusion_group.h"
 #include "tileweave/dsl/grid.h"
+#include "tileweave/ops/matmul_plan.h"
 #include "tileweave/ops/rows.h"
 
 namespace tileweave::ops {
-
-struct MatmulBlocks {
-  int m = 64, n = 64, k = 32;
-};
-// Small matrices take small tiles, so that every core or multiprocessor has work.
-inline MatmulBlocks plan_matmul(index_t m, index_t n, index_t k) {
-  const auto fit = [](index_t extent, index_t most) {
-    return static_cast<int>(std::min<index_t>(most, std::max<index_t>(16, next_pow2(extent))));
-  };
-  return {fit(m, 64), fit(n, 64), fit(k, 32)};
-}
 
 namespace detail {
 
@@ -82,8 +72,9 @@ Tensor<T> linear(const Tensor<T>& x, const Tensor<T>& weight, const Tensor<T>& b
   require_vector(bias, n, "linear", "bias", p);
   const auto y = Tensor<T>::empty(x.device(), {m, n}, Memory::device, p);
   if (y.size() != 0) {
-    const MatmulBlocks b = plan_matmul(m, n, k);
-    detail::linear_kernel<T, E>.launch(stream, {cdiv(m, b.m) * cdiv(n, b.n)}, rows, weight, bias, y, b, {}, p);
+    const auto [b, warps] = plan_matmul(x.device().facts(), sizeof(T), m, n, k);
+    detail::linear_kernel<T, E>.launch(stream, {cdiv(m, b.m) * cdiv(n, b.n)}, rows, weight, bias, y, b,
+                                       {.warps = warps}, p);
   }
   runtime::Dims shape = x.any().extents();
   if (shape.rank() == 0) return y.reshape({n}, p);
@@ -112,8 +103,9 @@ Tensor<T> matmul(const Tensor<T>& a, const Tensor<T>& b, const E&, const Stream&
   if (b.extent(0) != k) detail::inner_differs("matmul", "a", a.any().extents(), "b", b.any().extents(), p);
   const auto y = Tensor<T>::empty(a.device(), {m, n}, Memory::device, p);
   if (y.size() != 0) {
-    const MatmulBlocks blocks = plan_matmul(m, n, k);
-    detail::matmul_kernel<T, E>.launch(stream, {cdiv(m, blocks.m) * cdiv(n, blocks.n)}, a, b, y, blocks, {}, p);
+    const auto [blocks, warps] = plan_matmul(a.device().facts(), sizeof(T), m, n, k);
+    detail::matmul_kernel<T, E>.launch(stream, {cdiv(m, blocks.m) * cdiv(n, blocks.n)}, a, b, y, blocks,
+                                       {.warps = warps}, p);
   }
   return y;
 }

@@ -110,6 +110,27 @@ TEST_CASE("softmax along every axis") {
   CHECK(y[0] == 0);
 }
 
+TEST_CASE("blocks of a product follow its shape and the device") {
+  tw::DeviceFacts hopper;
+  hopper.units = 132;
+  hopper.compute_major = 9;
+  const auto plan = [&](tw::index_t m, tw::index_t n, tw::index_t k) {
+    return tw::ops::plan_matmul(hopper, 2, m, n, k);
+  };
+  tw::ops::MatmulPlan p = plan(4096, 4096, 4096);
+  CHECK(p.block.m == 128);
+  CHECK(p.block.n == 256);
+  CHECK(p.warps == 8);
+  // 64 tiles of 128 x 256 would leave half of the multiprocessors without work.
+  p = plan(1024, 2048, 4096);
+  CHECK(p.block.m * p.block.n < 128 * 256);
+  CHECK(plan(16, 4096, 4096).block.m == 16);
+  CHECK(plan(40, 4096, 4096).block.m == 32);
+  CHECK(tw::ops::plan_matmul({}, 2, 4096, 4096, 4096).block.m == 64);
+  CHECK(tw::ops::plan_matmul(hopper, 4, 4096, 4096, 4096).block.m == 64);
+  CHECK(plan(4096, 8, 4096).block.n == 16);
+}
+
 TEST_CASE("matmul and linear") {
   check_matmul<float>(1, 1, 1, 1e-6);
   check_matmul<float>(33, 45, 17, 1e-5);
@@ -118,6 +139,7 @@ TEST_CASE("matmul and linear") {
   check_matmul<double>(20, 30, 10, 1e-12);
   check_matmul<tw::f16>(33, 45, 17, 5e-3);
   check_matmul<tw::bf16>(16, 40, 20, 3e-2);
+  check_matmul<tw::f16>(130, 200, 136, 1e-2);  // blocks of tensor cores on a GPU
 }
 
 TEST_CASE("K = 0 gives zeros, or the bias") {
