@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Matrix products beside cuBLAS (through torch) in one process, called in turn. Prints a Markdown table.
 
-  bench/gpu_matmul.py LIBRARY [--quick]      LIBRARY: libgpu_matmul.so, beside libtileweave.so
+  bench/gpu_matmul.py LIBRARY [--quick] [--all]      LIBRARY: libgpu_matmul.so, beside libtileweave.so
 
 The clock of a GPU drifts with its power, so contestants alternate: a burst is 0.12 s of rest and then about 6 ms of
 launches, timed by events; the median of five. Inputs are standard normal. Each cell is checked against torch in f32
@@ -45,7 +45,7 @@ def burst(run, flops):
     return sorted(times)[2]
 
 
-def cell(call, dtype, shape, nt, blocks):
+def cell(call, dtype, shape, nt, blocks, every):
     m, n, k = shape
     a = torch.randn(m, k, device="cuda", dtype=dtype)
     b = torch.randn(*((n, k) if nt else (k, n)), device="cuda", dtype=dtype)
@@ -70,6 +70,8 @@ def cell(call, dtype, shape, nt, blocks):
             raise SystemExit(f"{dtype} {shape} nt={nt} {block}: relative error {error}")
         theirs = burst(lambda: torch.matmul(a, right, out=expected), 2 * m * n * k)
         ours = burst(run, 2 * m * n * k)
+        if every:
+            print(f"<!-- {shape} {'NT' if nt else 'NN'} {block}: {theirs / ours:.3f} -->", flush=True)
         if best is None or theirs / ours > best[0]:
             best = (theirs / ours, ours, theirs, error, block)
     return best
@@ -79,6 +81,7 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument("library")
     options.add_argument("--quick", action="store_true", help="two shapes")
+    options.add_argument("--all", action="store_true", help="the ratio of every block, as comments")
     options = options.parse_args()
     call = load(options.library)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
@@ -86,7 +89,8 @@ def main():
     for dtype in (torch.float16, torch.bfloat16):
         for shape in SHAPES[:2] if options.quick else SHAPES:
             for nt in (True, False):
-                best = cell(call, dtype, shape, nt, [b for b in BLOCKS if shape[0] > 16 or b[0] == 16])
+                best = cell(call, dtype, shape, nt, [b for b in BLOCKS if shape[0] > 16 or b[0] == 16],
+                            options.all)
                 if best is None:
                     continue
                 ratio, ours, theirs, error, block = best
