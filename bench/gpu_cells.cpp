@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
-#include <stdexcept>
 #include <string>
 
 namespace tw = tileweave;
@@ -186,8 +185,9 @@ extern "C" [[gnu::visibility("default")]] const char* tileweave_cell(void* strea
                           : type == "f16"      ? run<tw::f16>(k)
                           : type == "bf16"     ? run<tw::bf16>(k)
                                                : run<float>(k);
-    if (!is_known) throw std::invalid_argument("no op named " + k.op);
-    return nullptr;
+    if (is_known) return nullptr;
+    text = "no op named " + k.op;
+    return text.c_str();
   } catch (const std::exception& e) {
     text = e.what();
     return text.c_str();

@@ -62,7 +62,7 @@ def cell(call, dtype, shape, nt, blocks, every):
         try:
             run()
         except RuntimeError as e:
-            print(f"<!-- {block}: {e} -->")
+            print(f"<!-- {block}: {str(e)[:160]} -->")
             continue
         torch.cuda.synchronize()
         error = float((c.float() - expected.float()).norm() / expected.float().norm())

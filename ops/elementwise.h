@@ -21,6 +21,7 @@ using tileweave::elu;
 using tileweave::erf;
 using tileweave::exp;
 using tileweave::gelu;
+using tileweave::gelu_derivative;
 using tileweave::gelu_sigmoid;
 using tileweave::gelu_tanh;
 using tileweave::identity;

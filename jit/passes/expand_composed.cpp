@@ -151,8 +151,8 @@ Expr expand(OpId id, const Expr& a, [[maybe_unused]] const Expr& b) {
 // f32 functions whose every division is 1 / a or y / (1 + exp(z)), scaled so that both sides are normal numbers; where
 // they are not, the quotient is rounded away or not selected.
 bool divides_in_range(OpId id) {
-  return id == OpId::gelu || id == OpId::gelu_tanh || id == OpId::gelu_sigmoid || id == OpId::silu ||
-         id == OpId::sigmoid || id == OpId::tanh;
+  return id == OpId::gelu || id == OpId::gelu_derivative || id == OpId::gelu_tanh || id == OpId::gelu_sigmoid ||
+         id == OpId::silu || id == OpId::sigmoid || id == OpId::tanh;
 }
 
 Value* compute(Builder& b, const Op& op, const std::vector<Value*>& operands, bool for_gpu) {

@@ -62,6 +62,12 @@ namespace reference {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 double gated(double x, double y) { return x == -infinity ? -0.0 : x / (1 + std::exp(-y)); }
 double gelu(double x, double) { return x == -infinity ? -0.0 : 0.5 * x * std::erfc(-x * 0.70710678118654752440); }
+double gelu_derivative(double x, double) {
+  if (x == -infinity) return -0.0;
+  const double g = 0.5 * std::erfc(std::fabs(x) * 0.70710678118654752440) -
+                   std::fmin(std::fabs(x), 100.0) * 0.39894228040143267794 * std::exp(-0.5 * x * x);
+  return x < 0 ? g : 1 - g;
+}
 double gelu_tanh(double x, double) { return gated(x, 1.5957691216057307117598 * x * (1.0 + 0.044715 * x * x)); }
 double gelu_sigmoid(double x, double) { return gated(x, 1.702 * x); }
 double silu(double x, double) { return gated(x, x); }

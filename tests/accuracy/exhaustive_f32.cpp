@@ -41,6 +41,11 @@ double ref_gelu(double x) {
   if (x == -std::numeric_limits<double>::infinity()) return -0.0;
   return 0.5 * x * std::erfc(-x * 0.70710678118654752440);
 }
+double ref_gelu_derivative(double x) {
+  const double a = std::fmin(std::fabs(x), 50.0);
+  const double g = 0.5 * std::erfc(a * 0.70710678118654752440) - a * 0.39894228040143267794 * std::exp(-0.5 * a * a);
+  return std::isnan(x) ? x : x < 0 ? g : 1 - g;
+}
 double ref_gelu_tanh(double x) { return gated(x, 1.5957691216057307117598 * x * (1.0 + 0.044715 * x * x)); }
 double ref_gelu_sigmoid(double x) { return gated(x, 1.702 * x); }
 double ref_relu(double x) { return std::isnan(x) ? x : (x > 0 ? x : 0.0); }
@@ -78,6 +83,7 @@ const Function functions[] = {
     ROW(softplus, ref_softplus, 2.2),
     ROW(mish, ref_mish, 4.6),
     ROW(gelu, ref_gelu, 2.5),
+    ROW(gelu_derivative, ref_gelu_derivative, 4.0),
     ROW(gelu_tanh, ref_gelu_tanh, 2.0),
     ROW(gelu_sigmoid, ref_gelu_sigmoid, 2.0),
     ROW(cbrt, std::cbrt, 0.6),

@@ -36,6 +36,12 @@ Wide gated(Wide x, Wide y) { return x == -static_cast<Wide>(inf) ? -0.0L : x / (
 Wide ref_gelu(Wide x) {
   return x == -static_cast<Wide>(inf) ? -0.0L : x * 0.5L * std::erfc(-x * 0.70710678118654752440084436210484904L);
 }
+Wide ref_gelu_derivative(Wide x) {
+  const Wide a = std::fmin(std::fabs(x), Wide{100});
+  const Wide g = 0.5L * std::erfc(a * 0.70710678118654752440084436210484904L) -
+                 a * 0.39894228040143267793994605993438187L * std::exp(-0.5L * a * a);
+  return std::isnan(x) ? x : x < 0 ? g : 1 - g;
+}
 Wide ref_mish(Wide x) {
   const Wide w = std::exp(std::fmin(x, Wide{40})), n = w * (w + 2);
   return x < -11000 ? -Wide{0} : x * (n / (n + 2));
@@ -80,6 +86,7 @@ const Function functions[] = {
     ROW(silu, gated(x, x), -745, 40, 2.2),
     ROW(mish, ref_mish(x), -745, 40, 4.0),
     ROW(gelu, ref_gelu(x), -38, 10, 8.0),
+    ROW(gelu_derivative, ref_gelu_derivative(x), -38, 10, 8.0),
     ROW(gelu_tanh, gated(x, 1.59576912160573071175978423973752L * x * (1 + 0.044715L * x * x)), -22, 10, 2.5),
     ROW(gelu_sigmoid, gated(x, 1.702L * x), -440, 20, 2.5),
     // clang-format on

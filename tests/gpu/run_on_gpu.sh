@@ -11,7 +11,7 @@ export TILEWEAVE_DEVICE=cuda TILEWEAVE_CACHE_DIR=$results/cache
 failed=0
 for program in "$bundle"/bin/[01]* "$bundle"/bin/surface_* "$bundle"/bin/tileweave_run "$bundle"/bin/tileweave_gpu; do
   [ -x "$program" ] || continue
-  if timeout 120 "$program" >"$results/$(basename "$program").log" 2>&1; then
+  if timeout 400 "$program" >"$results/$(basename "$program").log" 2>&1; then
     echo "pass $(tail -n 1 "$results/$(basename "$program").log")"
   else
     echo "FAIL $(basename "$program") (status $?): $(tail -n 3 "$results/$(basename "$program").log")"

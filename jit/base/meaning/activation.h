@@ -120,6 +120,26 @@ V gelu(const V& x) {
   return P::fma(t, c(-0x1p-34), without_tail(x));
 }
 
+// gelu'(x) = Phi(x) + x phi(x), phi the normal density: with g = Phi(-a) - a phi(a), a = |x|, it is g below zero and 1
+// - g above.
+//
+// g has one root r and falls like exp(-a^2/2): g = (r - a) W exp(-a^2/2), r in two parts, so that nothing cancels
+// around it. W falls smoothly from 2/3 to 2/5, a polynomial in a / (a + 4).
+template <class V>
+V gelu_derivative(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V a = at_most(P::abs(x), 15.0);
+  const V s = a * a;
+  const V v = a / (a + c(4.0)) - c(0x1.9435e6p-2);
+  const V w = polynomial(v, 0x1.f29ecp-2, -0x1.103d8ap-2, 0x1.4b5154p-2, -0x1.2dc784p-2, 0x1.6fba8p-3, -0x1.72ed7ep-5,
+                         -0x1.c6b14cp-6, 0x1.7d0718p-6, 0x1.2485a4p-8, -0x1.0bde48p-7);
+  const V from_root = (c(0x1.80ead2p-1) - a) - c(0x1.a03fd4p-27);
+  const V g = times_exp_of_minus(from_root * w, c(0.0), s, P::fma(a, a, -s), 0.5);
+  const V all = P::select(x < c(0.0), g * c(0x1p-64), P::fma(g, c(-0x1p-64), c(1.0)));
+  return P::select(P::abs(x) > c(-1.0), all, x);  // NaN stays
+}
+
 // x sigmoid(2 sqrt(2/pi) (x + 0.044715 x^3)), which is x/2 (1 + tanh(...)) without its cancellation.
 //
 // As for gelu: x, or nothing below zero, less t = a / (1 + exp(z)) with z = k a (a^2 + 1/0.044715). z is carried in two
@@ -218,6 +238,28 @@ V gelu(const V& x) {
   const V quotient = erfc_quotient(a * c(0x1.6a09e667f3bcdp-1));
   const V t = times_exp_of_minus(a * quotient, half_square, P::fma(c(0.5) * a, a, -half_square));
   return P::fma(t, c(-0x1p-513), P::select(x < c(0.0), c(-0.0), x));
+}
+
+// As for f32: near its root by a series around it, elsewhere g = exp(-a^2/2) (erfc(a / sqrt 2) exp(a^2/2) / 2 - a
+// phi(0)).
+template <class V>
+V gelu_derivative(const V& x) {
+  using P = Prim<V>;
+  const auto c = [&](double v) { return P::constant(x, v); };
+  const V a = at_most(P::abs(x), 39.5);
+  const V half_square = c(0.5) * a * a;
+  const V quotient = erfc_quotient(a * c(0x1.6a09e667f3bcdp-1));
+  const V factor = P::fma(a, c(-0x1.9884533d43651p-2), c(0.5) * quotient);
+  const V far = times_exp_of_minus(factor, half_square, P::fma(c(0.5) * a, a, -half_square)) * c(0x1p-512);
+  const V past_root = (a - c(0x1.80ead197f00b4p-1)) + c(0x1.13e74c58cada8p-56);
+  const V series = polynomial(
+      past_root, -0x1.b9d98fa5a3215p-2, 0x1.8d9a941de3ac5p-2, 0x1.2a2ef9bb865aep-6, -0x1.d2fa4c17c7e84p-4,
+      0x1.e4088244f901dp-7, 0x1.3e346def42057p-6, -0x1.297b9d6ffaacdp-8, -0x1.258a6d85633afp-9, 0x1.8680f74e6b6bap-11,
+      0x1.86c863b66083cp-13, -0x1.69610924deba8p-14, -0x1.784acad4b941ep-17, 0x1.03fec69bdd554p-17,
+      0x1.d0c38b7a117ccp-22, -0x1.322a347f1968bp-21, -0x1.b9057b3d93486p-30, 0x1.3099122c48e32p-25);
+  const V g = P::select(P::abs(past_root) < c(0.3125), past_root * series, far);
+  const V all = P::select(x < c(0.0), g, c(1.0) - g);
+  return P::select(P::abs(x) > c(-1.0), all, x);
 }
 
 template <class V>

@@ -13,10 +13,11 @@
 #include "tileweave/jit/base/meaning/trig.h"
 
 // The functions that differ by width: name and number of operands. relu and rsqrt are one template for both.
-#define TILEWEAVE_MEANINGS(one, two)                                                                            \
-  one(exp) one(exp2) one(exp10) one(expm1) one(log) one(log2) one(log10) one(log1p) one(cbrt) one(sin) one(cos) \
-      one(tan) one(asin) one(acos) one(atan) one(sinh) one(cosh) one(tanh) one(erf) one(erfc) one(sigmoid)      \
-          one(softplus) one(silu) one(gelu) one(gelu_tanh) one(gelu_sigmoid) two(atan2) two(pow) two(hypot)
+#define TILEWEAVE_MEANINGS(one, two)                                                                                  \
+  one(exp) one(exp2) one(exp10) one(expm1) one(log) one(log2) one(log10) one(log1p) one(cbrt) one(sin) one(cos)       \
+      one(tan) one(asin) one(acos) one(atan) one(sinh) one(cosh) one(tanh) one(erf) one(erfc) one(sigmoid)            \
+          one(softplus) one(silu) one(gelu) one(gelu_derivative) one(gelu_tanh) one(gelu_sigmoid) two(atan2) two(pow) \
+              two(hypot)
 
 namespace tileweave::meaning {
 

@@ -70,6 +70,10 @@ void check_activation_ends() {
   gate(meaning::gelu_tanh<F>);
   gate(meaning::gelu_sigmoid<F>);
   gate(meaning::silu<F>);
+  CHECK(meaning::gelu_derivative(big) == 1);
+  CHECK(meaning::gelu_derivative(-big) == 0);
+  CHECK(meaning::gelu_derivative(F(0)) == F(0.5));
+  CHECK(std::isnan(meaning::gelu_derivative(std::numeric_limits<F>::quiet_NaN())));
   CHECK(meaning::sigmoid(big) == 1);
   CHECK(meaning::sigmoid(-big) == 0);
   CHECK(meaning::sigmoid(F(0)) == F(0.5));
