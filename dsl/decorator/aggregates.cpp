@@ -24,8 +24,9 @@ std::vector<Code> Expressions::values(const Expr* e) {
   }
   if (const auto* l = dyn_cast<InitListExpr>(inner)) {
     std::vector<Code> out;
+    const bool in_order = assigns(l);
     for (const Expr* init : l->inits()) {
-      for (Code& c : values(init)) out.push_back(std::move(c));
+      for (Code& c : values(init)) out.push_back(in_order ? kept(init, c) : std::move(c));
     }
     return out;
   }
@@ -33,7 +34,7 @@ std::vector<Code> Expressions::values(const Expr* e) {
     if (c->getNumArgs() == 1 && c->getConstructor()->isCopyOrMoveConstructor()) return values(c->getArg(0));
     if (c->getNumArgs() == 0) {
       std::vector<Code> out;
-      for (const Field& f : *fields) out.push_back({f.elem.name + "(0)", 0, true, f.elem});
+      append_default(out, e->getType());
       return out;
     }
     const auto types = tuple_types(e->getType());
@@ -61,7 +62,12 @@ std::vector<Code> Expressions::values(const Expr* e) {
   }
   if (const auto* c = dyn_cast<CallExpr>(inner)) return call(c);
   if (const auto* c = dyn_cast<ConditionalOperator>(inner)) {
-    const Code condition = convert(scalar(c->getCond()), {"bool", 8, false, false, true});
+    if (assigns(c->getTrueExpr()) || assigns(c->getFalseExpr())) {
+      refuse(e, "a choice of '" + e->getType().getAsString() + "' whose sides assign cannot be part of a fusion group",
+             "write it as an if statement");
+      return {};
+    }
+    const Code condition = kept(c, convert(scalar(c->getCond()), {"bool", 8, false, false, true}));
     const std::vector<Code> a = values(c->getTrueExpr()), b = values(c->getFalseExpr());
     std::vector<Code> out;
     for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
@@ -72,6 +78,31 @@ std::vector<Code> Expressions::values(const Expr* e) {
   refuse(e, "this way to make a '" + e->getType().getAsString() + "' cannot be part of a fusion group",
          "write {a, b, ...}, or a copy");
   return {};
+}
+
+// What `T x;` holds: each member's initializer, zero where there is none.
+void Expressions::append_default(std::vector<Code>& out, QualType type) {
+  const CXXRecordDecl* r = elem_of(type, context_) || tuple_types(type) ? nullptr : type->getAsCXXRecordDecl();
+  if (r == nullptr) {
+    std::string why;
+    const auto fields = fields_of(type, context_, why);
+    for (const Field& f : *fields) out.push_back({f.elem.name + "(0)", 0, true, f.elem});
+    return;
+  }
+  for (const FieldDecl* f : r->fields()) {
+    if (f->getInClassInitializer() == nullptr) {
+      append_default(out, f->getType());
+      continue;
+    }
+    for (Code& c : values(f->getInClassInitializer())) out.push_back(std::move(c));
+  }
+}
+
+// The value as of now, in a variable of its own.
+Code Expressions::kept(const Expr* e, const Code& c) {
+  const std::string name = fresh("value");
+  emit(e->getBeginLoc(), "const Let<" + c.elem.name + "> " + name + " = " + c.text + ";");
+  return {name, 0, false, c.elem};
 }
 
 void Expressions::effect(const Expr* e) {
@@ -104,7 +135,7 @@ void Expressions::effect(const Expr* e) {
   // std::swap of two variables.
   if (const auto* c = dyn_cast<CallExpr>(e)) {
     const FunctionDecl* f = c->getDirectCallee();
-    if (f != nullptr && f->isInStdNamespace() && f->getName() == "swap" && c->getNumArgs() == 2) {
+    if (f != nullptr && f->isInStdNamespace() && f->getNameAsString() == "swap" && c->getNumArgs() == 2) {
       const std::string a = target(c->getArg(0)), b = target(c->getArg(1));
       const auto elem = elem_of(c->getArg(0)->getType(), context_);
       if (a.empty() || b.empty() || !elem) return;

@@ -236,7 +236,7 @@ std::optional<std::vector<Code>> Expressions::operation_call(const CallExpr* e) 
 
 void Expressions::refuse_call(const CallExpr* e, const FunctionDecl* f) {
   const std::string name = f->getQualifiedNameAsString();
-  if (f->getName().starts_with("printf") || name == "puts" || name == "fprintf" || name == "std::puts" ||
+  if (name.starts_with("printf") || name == "puts" || name == "fprintf" || name == "std::puts" ||
       name == "std::printf") {
     refuse(e, "'" + name + "' prints: a fusion group has no side effects", "print in a kernel, with tw::device_print");
     return;

@@ -85,21 +85,22 @@ std::string spelling(const Expr* e, const ASTContext& context) {
       .str();
 }
 
+// What an expression does besides giving its value: assignments, and calls that are worth leaving out.
 class Effects : public RecursiveASTVisitor<Effects> {
  public:
   bool VisitBinaryOperator(BinaryOperator* b) {
-    found = found || b->isAssignmentOp() || b->getOpcode() == BO_Comma;
-    return !found;
+    assigns = assigns || b->isAssignmentOp() || b->getOpcode() == BO_Comma;
+    return !assigns;
   }
   bool VisitUnaryOperator(UnaryOperator* u) {
-    found = found || u->isIncrementDecrementOp();
-    return !found;
+    assigns = assigns || u->isIncrementDecrementOp();
+    return !assigns;
   }
   bool VisitCallExpr(CallExpr* c) {
-    found = found || is_decorated(c->getDirectCallee());
-    return !found;
+    calls = calls || is_decorated(c->getDirectCallee());
+    return true;
   }
-  bool found = false;
+  bool assigns = false, calls = false;
 };
 
 }  // namespace
@@ -203,7 +204,14 @@ Code Expressions::convert(Code c, const Elem& to) const {
 bool Expressions::is_pure(const Expr* e) const {
   Effects effects;
   effects.TraverseStmt(const_cast<Expr*>(e));
-  return !effects.found;
+  return !effects.assigns && !effects.calls;
+}
+
+// Such an operand is computed before the others: in generated code, operands of & and arguments have no order.
+bool Expressions::assigns(const Expr* e) const {
+  Effects effects;
+  effects.TraverseStmt(const_cast<Expr*>(e));
+  return effects.assigns;
 }
 
 // The expression as a lambda that runs its statements and gives its value.
@@ -384,7 +392,7 @@ Code Expressions::logical(const BinaryOperator* e) {
   const bool is_and = e->getOpcode() == BO_LAnd;
   const Code a = convert(scalar(e->getLHS()), flag);
   Code r;
-  if (is_pure(e->getRHS())) {
+  if (is_pure(e->getRHS()) && !assigns(e->getLHS())) {
     const Code b = convert(scalar(e->getRHS()), flag);
     const int binds = is_and ? 9 : 11;
     // Comparisons in parentheses, as people write them beside & and |.
@@ -411,7 +419,7 @@ Code Expressions::select(const AbstractConditionalOperator* e) {
     return placeholder(e);
   }
   const Code c = convert(scalar(e->getCond()), {"bool", 8, false, false, true});
-  if (is_pure(e->getTrueExpr()) && is_pure(e->getFalseExpr())) {
+  if (is_pure(e->getTrueExpr()) && is_pure(e->getFalseExpr()) && !assigns(e->getCond())) {
     const Code a = convert(scalar(e->getTrueExpr()), *elem), b = convert(scalar(e->getFalseExpr()), *elem);
     return {"where(" + c.text + ", " + value(a) + ", " + b.text + ")", 0, false, *elem};
   }

@@ -89,7 +89,10 @@ class Expressions {
   std::string target(const clang::Expr* lvalue);
   std::vector<std::string> lvalue_names(const clang::Expr* e);
   bool is_pure(const clang::Expr* e) const;
+  bool assigns(const clang::Expr* e) const;
   std::string in_lambda(const clang::Expr* e, const Elem& elem);
+  Code kept(const clang::Expr* e, const Code& c);
+  void append_default(std::vector<Code>& out, clang::QualType type);
 
   Parsed& parsed_;
   clang::ASTContext& context_;

@@ -451,11 +451,12 @@ std::string Statements::one_line(const Stmt* s, SourceLocation at) {
   if (!isa<ReturnStmt>(s)) return "";
   Writer text(sources);
   Writer* const before = std::exchange(out_, &text);
-  statement(s);
+  const auto lines = expressions_.captured([&] { statement(s); });
   out_ = before;
   std::string line = text.text();
   line.erase(0, line.find("return_"));
   if (!line.empty() && line.back() == '\n') line.pop_back();
+  for (auto l = lines.rbegin(); l != lines.rend(); ++l) line.insert(0, l->second + " ");
   return line.find('\n') == std::string::npos ? line : "";
 }
 

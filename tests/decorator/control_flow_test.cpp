@@ -213,6 +213,44 @@ GROUP T generic(T x, T y) {
     return x + y;
   }
 }
+struct Defaults {
+  float u = 3;
+  int n = 2;
+};
+struct DefaultsWithin {
+  Defaults in, other{5};
+  float w;
+};
+GROUP float default_members(float x) {
+  Defaults a, b{x};
+  DefaultsWithin c, d{};
+  c.w = x;
+  return a.u + b.u * static_cast<float>(b.n) + c.in.u + c.other.u + c.w + d.w + static_cast<float>(d.other.n);
+}
+// What is computed first assigns to what comes second.
+GROUP int operand_order(int a, int b) {
+  int n = a & 7, r = 0;
+  if (n++ > 3 && n < 7) r = 1;
+  if ((n += b & 3) > 6 || n == 5) r += 2;
+  r += ++n > 4 ? n * 10 : n - 1;
+  while (n++ < 12 && n + r < 60) r += b & 1;
+  return r * 100 + n;
+}
+struct Ends {
+  int low, high;
+};
+GROUP Ends ends(int a, int b) { return {a & 15, b & 15}; }
+GROUP Ends list_order(int a, int b) {
+  int n = a & 3;
+  if (b > 40) return {n++, n};
+  if (b > 20) return ends(n, b);
+  const Ends e = ends(n, b), chosen = n++ > 1 ? Ends{n, e.high} : Ends{e.low, n};
+  return {chosen.low + n, chosen.high + ++n};
+}
+GROUP int list_order_sum(int a, int b) {
+  const Ends e = list_order(a, b);
+  return e.low * 100 + e.high;
+}
 GROUP double overloaded(double x) { return x * 2; }
 GROUP int overloaded(int x) { return x * 3; }
 
@@ -280,6 +318,14 @@ TEST_CASE("loops: runtime bounds, break, continue, return inside, conditions tha
   CHECK(tw::trace::graph_of<tw::trace::bodies::flow_counts_far_body>().loops.size() == 1);
 }
 
+TEST_CASE("an operand that assigns is computed before the operands after it") {
+  const auto n = ints(130);
+  auto m = ints(130);
+  std::reverse(m.begin(), m.end());
+  check<int>("operand_order", f::operand_order, flow::operand_order, n, m);
+  check<int>("list_order", f::list_order_sum, flow::list_order_sum, n, m);
+}
+
 TEST_CASE("loops on tensors end for the lanes that are there: lanes past the edge are not waited for") {
   const auto x = tw::Tensor<float>::from_host(on_device::device(), {3}, std::vector<float>{5.0f, 0.25f, 1e10f});
   const tw::Tensor<float> y =
@@ -310,6 +356,7 @@ TEST_CASE("arrays of constants, enums, pairs, structs, templates, overloads") {
   CHECK(v == 1);
   CHECK(count == -1);
   CHECK(f::structs(1.0f, 2.0f, 1).in_u == 3);
+  check<float>("default_members", f::default_members, flow::default_members, x);
   CHECK(f::generic(5.0f, 2.0f) == 7);
   CHECK(f::generic(5.0, 2.0) == 3);
   CHECK(f::generic(5, 2) == 7);

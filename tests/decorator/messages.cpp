@@ -20,6 +20,10 @@ struct Virtual {
   virtual ~Virtual() = default;
   float x;
 };
+struct Sum {
+  float a;
+  Sum operator+(Sum o) const { return {a + o.a}; }
+};
 struct Bits {
   unsigned low : 4;
 };
@@ -62,6 +66,12 @@ GROUP float no_counterpart(float x) {
 }
 GROUP float member_function(Counter c) {
   return c.get();  // error: a call of the member function 'Counter::get' cannot be part of a fusion group // note: make it a free function marked TILEWEAVE_FUSION_GROUP
+}
+GROUP Sum operator_function(Sum a, Sum b) {
+  return a + b;  // error: a call of the member function 'Sum::operator+' cannot be part of a fusion group // note: make it a free function marked TILEWEAVE_FUSION_GROUP
+}
+GROUP Sum choice_assigns(float x) {
+  return x > 0 ? Sum{x++} : Sum{x--};  // error: a choice of 'Sum' whose sides assign cannot be part of a fusion group // note: write it as an if statement
 }
 GROUP float through_pointer(float x) {
   float (*f)(float) = unmarked;  // error: 'f' is a pointer, which cannot be part of a fusion group // note: use the value itself
