@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tileweave/ops/backward.h"
+#include "tileweave/ops/batched_matmul.h"
 #include "tileweave/ops/elementwise.h"
 #include "tileweave/ops/layer_norm.h"
 #include "tileweave/ops/matmul.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,6 @@
 #include "tileweave/jit/runtime/abi.h"
 #include "tileweave/jit/runtime/cuda_device.h"
 #include "tileweave/jit/runtime/cuda_stream.h"
-#include "tileweave/jit/runtime/tensor_map.h"
 
 namespace tileweave::runtime::cuda {
 namespace {
@@ -111,6 +111,8 @@ void CudaKernel::prepare(const Binary& binary, const Place& place) {
     a.value.dimensions[0] = static_cast<unsigned>(cluster_);
     a.value.dimensions[1] = a.value.dimensions[2] = 1;
   }
+  static std::atomic<std::uint64_t> kernels{0};
+  serial_ = ++kernels;
   maps_ = tensor_map_plans(binary.meta);
   if (maps_.size() > most_maps || (!maps_.empty() && d.tensor_map_encode_tiled == nullptr)) {
     throw_launch_error(place,
@@ -217,15 +219,37 @@ Result CudaKernel::call_with_maps(StreamState& stream, const GridPlan& plan, std
   std::size_t n = 0;
   for (; n < count; ++n) parameters[n] = words + n;
   for (std::size_t i = 0; i < maps_.size(); ++i) {
-    encode(maps_[i], words, maps[i], place);
+    maps[i] = map_of(i, words, place);
     parameters[n++] = &maps[i];
   }
   return call_in_context(plan, static_cast<CudaStream&>(stream).handle(), parameters, nullptr);
 }
 
-void CudaKernel::encode(const TensorMapPlan& plan, const std::uint64_t* words, TensorMap& map,
+// Views come again: a thread keeps some of the maps that it asked for last.
+const TensorMap& CudaKernel::map_of(std::size_t number, const std::uint64_t* words, const Place& place) const {
+  struct Known {
+    std::uint64_t kernel = 0;  // 0: none
+    std::size_t number = 0;
+    TensorMapFacts facts;
+    TensorMap map;
+  };
+  constexpr std::size_t kept = 16;
+  thread_local std::array<Known, kept> known;
+  const TensorMapFacts facts = tensor_map_facts(maps_[number], words);
+  Known& k = known[(serial_ * 3 + number + facts.base / 256) % kept];
+  if (k.kernel == serial_ && k.number == number && k.facts == facts) return k.map;
+  k.kernel = 0;
+  encode(maps_[number], facts, k.map, place);
+  k.number = number;
+  k.facts = facts;
+  k.kernel = serial_;
+  return k.map;
+}
+
+// The driver wants a context to be current.
+void CudaKernel::encode(const TensorMapPlan& plan, const TensorMapFacts& facts, TensorMap& map,
                         const Place& place) const {
-  const TensorMapFacts facts = tensor_map_facts(plan, words);
+  const ContextScope scope(device_.driver(), device_.context(), place);
   std::array<unsigned, TensorMapPlan::most_axes> box{}, steps{};
   for (std::size_t i = 0; i < box.size(); ++i) box[i] = static_cast<unsigned>(plan.extents[i]), steps[i] = 1;
   const Result r = device_.driver().tensor_map_encode_tiled(

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "tileweave/jit/base/channel.h"
-#include "tileweave/jit/base/tensor_map.h"
 #include "tileweave/jit/runtime/cuda_driver.h"
 #include "tileweave/jit/runtime/grid.h"
 #include "tileweave/jit/runtime/launch.h"
+#include "tileweave/jit/runtime/tensor_map.h"
 
 namespace tileweave::runtime::cuda {
 
@@ -33,7 +33,8 @@ class CudaKernel final : public LoadedKernel {
   Result call_in_context(const GridPlan& plan, StreamHandle stream, void** parameters, void** extra) const;
   Result call_with_maps(StreamState& stream, const GridPlan& plan, std::uint64_t* words, std::size_t count,
                         const Place& place) const;
-  void encode(const TensorMapPlan& plan, const std::uint64_t* words, TensorMap& map, const Place& place) const;
+  const TensorMap& map_of(std::size_t number, const std::uint64_t* words, const Place& place) const;
+  void encode(const TensorMapPlan& plan, const TensorMapFacts& facts, TensorMap& map, const Place& place) const;
   void launch_with_channel(StreamState& stream, const GridPlan& plan, std::uint64_t* parameters, std::size_t words,
                            const Place& place) const;
   void call_checked(StreamState& stream, const GridPlan& plan, std::uint64_t* parameters, std::size_t words,
@@ -48,6 +49,7 @@ class CudaKernel final : public LoadedKernel {
   std::uint32_t most_blocks_ = 0;  // of a persistent kernel: as many as run at once; 0: one for each program
   GridLimits limits_;
   std::vector<TensorMapPlan> maps_;
+  std::uint64_t serial_ = 0;                               // different for every kernel of the process
   std::shared_ptr<const std::vector<ChannelText>> texts_;  // null: the kernel has no channel
   // For launches that say more than sizes; empty: the plain launch.
   LaunchAttribute attributes_[2] = {};

@@ -365,6 +365,7 @@ SHIM Result cuLaunchKernelEx(const Config* c, void* f, void** parameters, void**
 SHIM Result cuTensorMapEncodeTiled(std::uint64_t* map, int, unsigned, void* base, const std::uint64_t* extents,
                                    const std::uint64_t* strides, const unsigned*, const unsigned*, int, int, int, int) {
   ENTER("cuTensorMapEncodeTiled");
+  if (current.empty()) return invalid_context;
   map[0] = reinterpret_cast<std::uint64_t>(base) + extents[0] + strides[0];
   return ok;
 }

@@ -110,6 +110,30 @@ TEST_CASE("softmax along every axis") {
   CHECK(y[0] == 0);
 }
 
+template <class T>
+void check_batched(tw::index_t batch, tw::index_t m, tw::index_t k, tw::index_t n, double tolerance) {
+  const auto a = tw::random_normal<T>(device(), {batch, m, k}, 1), b = tw::random_normal<T>(device(), {batch, k, n}, 2);
+  const auto ha = doubles(a), hb = doubles(b);
+  std::vector<double> expected;
+  for (tw::index_t i = 0; i < batch * m; ++i) {
+    for (tw::index_t j = 0; j < n; ++j) {
+      double s = 0;
+      for (tw::index_t l = 0; l < k; ++l) s += ha[i * k + l] * hb[(i / m * k + l) * n + j];
+      expected.push_back(std::fmax(s, 0.0));
+    }
+  }
+  CHECK(error(doubles(tw::ops::batched_matmul(a, b, tw::relu)), expected) < tolerance);
+}
+
+TEST_CASE("a product for each matrix of a batch") {
+  check_batched<float>(3, 20, 10, 33, 1e-5);
+  check_batched<tw::f16>(2, 72, 136, 80, 1e-2);
+  check_batched<float>(0, 4, 4, 4, 1e-5);
+  const auto a = tw::random_normal<float>(device(), {2, 3, 4}, 1), b = tw::random_normal<float>(device(), {2, 3, 5}, 2);
+  CHECK_THROWS_WITH_AS(tw::ops::batched_matmul(a, b), doctest::Contains("batches or inner extents differ"),
+                       tw::LaunchError);
+}
+
 TEST_CASE("blocks of a product follow its shape and the device") {
   tw::DeviceFacts hopper;
   hopper.units = 132;

@@ -462,6 +462,14 @@ TEST_CASE("shim: tensor maps are made of each launch's views, and persistent ker
   const std::int64_t few[3] = {3, 1, 1};
   kernel->launch(d.stream().state(), few, slots, 6);
   CHECK(last().x == 3);
+  // The same view again takes the map that is known; another one does not, in a thread without a context either.
+  CHECK(count("cuTensorMapEncodeTiled") == made + 1);
+  std::thread([&] {
+    const std::uint64_t other[] = {7, 8192, 100, 72, 80, 1};
+    kernel->launch(d.stream().state(), few, other, 6);
+  }).join();
+  CHECK(count("cuTensorMapEncodeTiled") == made + 2);
+  CHECK(last().parameters[9] == 8192 + 72 + 160);
 }
 
 TEST_CASE("shim: a fault names the kernels launched since the last wait") {
