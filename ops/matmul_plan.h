@@ -28,10 +28,10 @@ struct MatmulCandidate {
 };
 // One and two warp groups with wgmma and TMA.
 inline constexpr std::array<MatmulCandidate, 5> groups_candidates{{{{{128, 256, 64}, 8}, 1.0, 1},
-                                                                   {{{128, 128, 64}, 8}, 0.9, 1},
-                                                                   {{{64, 256, 64}, 4}, 0.85, 1},
-                                                                   {{{64, 128, 64}, 4}, 0.8, 2},
-                                                                   {{{64, 64, 64}, 4}, 0.6, 3}}};
+                                                                   {{{128, 128, 64}, 8}, 0.79, 1},
+                                                                   {{{64, 256, 64}, 4}, 0.75, 1},
+                                                                   {{{64, 128, 64}, 4}, 0.74, 2},
+                                                                   {{{64, 64, 64}, 4}, 0.58, 3}}};
 // mma.sync, and fewer rows than a warp group has.
 inline constexpr std::array<MatmulCandidate, 3> warps_candidates{
     {{{{128, 128, 32}, 8}, 0.6, 1}, {{{64, 64, 64}, 4}, 0.45, 2}, {{{32, 64, 64}, 4}, 0.3, 4}}};
@@ -41,7 +41,7 @@ inline constexpr std::array<MatmulCandidate, 2> few_rows_candidates{
 // Clocks of a product: waves of tiles, each as long as its sums or its loads take, whichever is longer, and what every
 // tile costs before its first and after its last sum. The last wave counts whole.
 inline double matmul_clocks(const MatmulCandidate& c, index_t m, index_t n, index_t k, int units) {
-  constexpr double sums_per_clock = 2048, bytes_per_clock = 48, fixed = 3000;  // of a multiprocessor
+  constexpr double sums_per_clock = 2048, bytes_per_clock = 76, fixed = 3000;  // of a multiprocessor
   const MatmulBlocks& b = c.plan.block;
   const double math = double(b.m) * b.n * b.k / (sums_per_clock * c.efficiency);
   const double loads = 2.0 * (b.m + b.n) * b.k / bytes_per_clock;
