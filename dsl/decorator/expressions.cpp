@@ -103,6 +103,32 @@ class Effects : public RecursiveASTVisitor<Effects> {
   bool assigns = false, calls = false;
 };
 
+// The variables that an expression names, and those among them that it may assign to.
+class Variables : public RecursiveASTVisitor<Variables> {
+ public:
+  bool VisitDeclRefExpr(DeclRefExpr* d) {
+    if (const auto* v = dyn_cast<VarDecl>(d->getDecl())) named.insert(v->getCanonicalDecl());
+    return true;
+  }
+  bool VisitBinaryOperator(BinaryOperator* b) { return !b->isAssignmentOp() || note(b->getLHS()); }
+  bool VisitUnaryOperator(UnaryOperator* u) { return !u->isIncrementDecrementOp() || note(u->getSubExpr()); }
+  std::set<const VarDecl*> named, assigned;
+
+ private:
+  bool note(const Expr* target) {
+    Variables within;
+    within.TraverseStmt(const_cast<Expr*>(target));
+    assigned.insert(within.named.begin(), within.named.end());
+    return true;
+  }
+};
+
+Variables variables_of(const Expr* e) {
+  Variables v;
+  v.TraverseStmt(const_cast<Expr*>(e));
+  return v;
+}
+
 }  // namespace
 
 void Expressions::refuse(const Stmt* s, const std::string& message, const std::string& help) {
@@ -207,11 +233,25 @@ bool Expressions::is_pure(const Expr* e) const {
   return !effects.assigns && !effects.calls;
 }
 
-// Such an operand is computed before the others: in generated code, operands of & and arguments have no order.
 bool Expressions::assigns(const Expr* e) const {
   Effects effects;
   effects.TraverseStmt(const_cast<Expr*>(e));
   return effects.assigns;
+}
+
+// Whether what follows reads what the first operand assigns to: then it has to be computed after it, and in generated
+// code operands of & and arguments have no order.
+bool Expressions::changes(const Expr* first, llvm::ArrayRef<const Expr*> rest) const {
+  const std::set<const VarDecl*> assigned = variables_of(first).assigned;
+  return !assigned.empty() && llvm::any_of(rest, [&](const Expr* e) {
+    return llvm::any_of(variables_of(e).named, [&](const VarDecl* v) { return assigned.contains(v); });
+  });
+}
+
+bool Expressions::follows_assignments(const Expr* bound) const {
+  if (const auto* x = dyn_cast<ExprWithCleanups>(bound)) bound = x->getSubExpr();
+  if (isa<MaterializeTemporaryExpr>(bound)) return false;
+  return llvm::any_of(variables_of(bound).named, [&](const VarDecl* v) { return is_mutable(v); });
 }
 
 // The expression as a lambda that runs its statements and gives its value.
@@ -392,7 +432,7 @@ Code Expressions::logical(const BinaryOperator* e) {
   const bool is_and = e->getOpcode() == BO_LAnd;
   const Code a = convert(scalar(e->getLHS()), flag);
   Code r;
-  if (is_pure(e->getRHS()) && !assigns(e->getLHS())) {
+  if (is_pure(e->getRHS()) && !changes(e->getLHS(), e->getRHS())) {
     const Code b = convert(scalar(e->getRHS()), flag);
     const int binds = is_and ? 9 : 11;
     // Comparisons in parentheses, as people write them beside & and |.
@@ -419,7 +459,8 @@ Code Expressions::select(const AbstractConditionalOperator* e) {
     return placeholder(e);
   }
   const Code c = convert(scalar(e->getCond()), {"bool", 8, false, false, true});
-  if (is_pure(e->getTrueExpr()) && is_pure(e->getFalseExpr()) && !assigns(e->getCond())) {
+  if (is_pure(e->getTrueExpr()) && is_pure(e->getFalseExpr()) &&
+      !changes(e->getCond(), {e->getTrueExpr(), e->getFalseExpr()})) {
     const Code a = convert(scalar(e->getTrueExpr()), *elem), b = convert(scalar(e->getFalseExpr()), *elem);
     return {"where(" + c.text + ", " + value(a) + ", " + b.text + ")", 0, false, *elem};
   }

@@ -46,6 +46,8 @@ class Expressions {
   bool is_declared(const clang::VarDecl* v) const { return names_.contains(v->getCanonicalDecl()); }
   void mark_mutable(const std::set<const clang::VarDecl*>& variables) { mutable_ = variables; }
   bool is_mutable(const clang::VarDecl* v) const { return mutable_.contains(v->getCanonicalDecl()); }
+  // Whether a reference bound to this would see a variable change.
+  bool follows_assignments(const clang::Expr* bound) const;
 
   // Lines that must come before the expression in hand.
   std::function<void(clang::SourceLocation, const std::string&)> emit;
@@ -90,6 +92,7 @@ class Expressions {
   std::vector<std::string> lvalue_names(const clang::Expr* e);
   bool is_pure(const clang::Expr* e) const;
   bool assigns(const clang::Expr* e) const;
+  bool changes(const clang::Expr* first, llvm::ArrayRef<const clang::Expr*> rest) const;
   std::string in_lambda(const clang::Expr* e, const Elem& elem);
   Code kept(const clang::Expr* e, const Code& c);
   void append_default(std::vector<Code>& out, clang::QualType type);

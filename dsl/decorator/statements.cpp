@@ -354,6 +354,11 @@ void Statements::variable(const VarDecl* v) {
                          "use the variable itself");
     return;
   }
+  if (t->isReferenceType() && v->getInit() != nullptr && expressions_.follows_assignments(v->getInit())) {
+    parsed_.report.error(at, "'" + v->getNameAsString() + "' is a reference to a variable that is assigned to",
+                         "copy the value: drop the &");
+    return;
+  }
   if (t->isArrayType()) {
     parsed_.report.error(at, "'" + v->getNameAsString() + "' is an array, and a lane has no memory to index",
                          "use separate variables, or make the array constexpr");

@@ -154,6 +154,11 @@ GROUP float aliases(float x) {
   float& z = y;  // error: 'z' is a reference to write through // note: use the variable itself
   return y;
 }
+GROUP float follows(float x) {
+  const float& y = x;  // error: 'y' is a reference to a variable that is assigned to // note: copy the value: drop the &
+  x += 1;
+  return y;
+}
 GROUP float local_array(float x) {
   float a[2] = {x, x};  // error: 'a' is an array, and a lane has no memory to index // note: use separate variables, or make the array constexpr
   return a[0];  // error: only constexpr arrays of numbers can be read in a fusion group // note: use separate variables, or make the array constexpr
