@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +13,11 @@
 namespace tileweave::cache {
 
 DurableFile::DurableFile(const std::string& path) : path_(path), temporary_(path + "." + random_name(8) + ".tmp") {
+  // The rename would replace a device, and what it stands for, for every process of the machine.
+  struct stat there{};
+  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    throw_cache_error("cannot write " + path + ": it is not a regular file", "name a file");
+  }
   file_ = open_at(AT_FDCWD, temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0644);
   if (!file_) fail(errno);
 }

@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e);
+    return app.exit(e) == 0 ? 0 : 2;  // --help, or a call that nothing was tried for
   } catch (const tileweave::Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

@@ -157,9 +157,16 @@ void add_warmup(CLI::App& app, int& status) {
       ->required()
       ->delimiter(',');
   c->add_option("-o,--output", r->out, "the pack to write")->required();
-  c->add_option("-j,--processes", r->processes, "children that compile at once")->capture_default_str();
-  c->add_option("--timeout", r->seconds, "seconds that one record may take for one target")->capture_default_str();
-  c->add_option("--memory", r->memory_mib, "MiB that one child may take")->capture_default_str();
+  c->add_option("-j,--processes", r->processes, "children that compile at once")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  constexpr std::uint64_t one = 1, most = 10'000'000;
+  c->add_option("--timeout", r->seconds, "seconds that one record may take for one target")
+      ->check(CLI::Range(one, most))
+      ->capture_default_str();
+  c->add_option("--memory", r->memory_mib, "MiB that one child may take")
+      ->check(CLI::Range(one, most))
+      ->capture_default_str();
   c->add_flag("!--no-generic", r->generic, "leave out the generic variants, which serve layouts nobody recorded");
   c->add_option("--progress", r->progress, "a bar on stderr: auto (on a terminal), always, never")
       ->check(CLI::IsMember({"auto", "always", "never"}))

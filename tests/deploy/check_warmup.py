@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`tileweave warmup`: any targets on this machine, equal bytes, one bad record costs one record, and nothing else is
 written, opened or connected to."""
+import os
 import pathlib
 import re
 import shutil
@@ -113,9 +114,20 @@ empty.write_bytes(rig.manifest())
 for words, why in (([empty, "--target", "native"], "no records"), ([r.dir / "no.rec", "--target", "native"], "cannot read"),
                    ([tool, "--target", "native"], "not a manifest"), ([recorded, "--target", "sm_12"], "no target"),
                    ([recorded, "--target", ""], "target")):
-    r.holds(warm(*words, "-o", r.dir / "x.pack", status=(2, 106)).stderr, why, "a call that cannot work says why")
+    r.holds(warm(*words, "-o", r.dir / "x.pack", status=2).stderr, why, "a call that cannot work says why")
+for words, why in ((["--timeout", "-5"], "--timeout"), (["--timeout", "0"], "--timeout"), (["--memory", "9" * 20], "--memory"),
+                   (["-j", "-3"], "--processes"), (["--bogus"], "--bogus")):
+    r.holds(warm(only_good, "--target", "x86-64-v3", *words, "-o", r.dir / "x.pack", status=2).stderr, why,
+            "a limit or an option that means nothing is refused by name")
 refused = warm(only_good, "--target", "x86-64-v3", "--no-generic", "-o", "/nonexistent/x.pack", status=2)
 r.holds(refused.stderr, "cannot write", "an output that cannot be written is a failure of the call")
+
+# --- an output that is no file stays what it is
+pipe = r.dir / "pipe"
+os.mkfifo(pipe)
+refused = warm(only_good, "--target", "x86-64-v3", "--no-generic", "-o", pipe, status=2)
+r.holds(refused.stderr, "not a regular file", "a pipe or device is not replaced by a pack")
+r.check(pipe.is_fifo(), "the pipe is still a pipe")
 
 # --- hostile manifests: bounded, and an error or a failed record, never a crash
 for name, text in (("deep", "x(" * 500000), ("long", 'func "long"() {\n' + "  %0 = program_id {axis = 0} : i64\n" * 20000 + "}\n"),
