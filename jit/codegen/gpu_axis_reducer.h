@@ -3,6 +3,7 @@
 // The lowerings of reduce, arg_reduce and of sums of squared deviations bring what is combined.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <functional>
 #include <map>
@@ -92,16 +93,23 @@ class AxisReducer {
     for (int i = 4; i >= 0; --i) {
       if ((lanes >> i & 1) == 0) continue;
       for (Partial& p : partials) {
-        if (p.empty()) continue;
-        Partial other;
-        for (llvm::Value* v : p) other.push_back(shuffle(v, c_.i32(std::int64_t{1} << i)));
-        p = r_.combine(p, other);
+        if (!p.empty()) p = with_lane(p, i, shuffle);
       }
     }
   }
 
+  // Where there are many warps, each lane takes the results of one and shuffles bring them together: reading all of
+  // them in every thread costs more instructions, and registers. The bits of the lane that number the warps then, its
+  // lowest; 0 where every thread reads all. Those bits must not lead to another element of the result.
+  int bits_of_warp_per_lane() const {
+    const int bits = std::popcount(reduced_bits(l_, Place4::warp, r_.axis));
+    if (bits < least_bits_to_shuffle || bits > 5) return 0;
+    const auto& lanes = result_.bases(Place4::lane);
+    return std::all_of(lanes.begin(), lanes.begin() + bits, [](auto base) { return base == 0; }) ? bits : 0;
+  }
+
   // Every warp writes its partial results; after a barrier every thread has those of all warps, in their order: one
-  // list for each register of the result.
+  // list for each register of the result. Where there is a warp per lane, the list is of that warp alone.
   template <class Store, class Load>
   std::vector<std::vector<Partial>> of_all_warps(const std::vector<Partial>& partials, SharedScratch& scratch,
                                                  Store store, Load load) {
@@ -137,6 +145,8 @@ class AxisReducer {
     for (std::uint64_t& base : slot) {
       if (base < static_cast<std::uint64_t>(ways)) base = 0;
     }
+    const int spread = bits_of_warp_per_lane(), ways_read = spread > 0 ? 1 : ways;
+    for (int i = 0; i < spread; ++i) slot[static_cast<std::size_t>(i)] = std::uint64_t{1} << i;
     llvm::Value* first = c_.is_first(copies_of_lane, copies_of_warp);
     const auto count = static_cast<std::int64_t>(partials.size()) << bits;
     std::vector<std::int64_t> base;
@@ -159,7 +169,7 @@ class AxisReducer {
     scratch.barrier();
     for (std::size_t r = 0; r < partials.size(); ++r) {
       if (partials[r].empty()) continue;
-      for (int way = 0; way < ways; ++way) {
+      for (int way = 0; way < ways_read; ++way) {
         Partial p;
         for (std::size_t k = 0; k < r_.types.size(); ++k) p.push_back(load(offset(slot, k, r, way), r_.types[k]));
         lists[r].push_back(std::move(p));
@@ -168,19 +178,33 @@ class AxisReducer {
     return lists;
   }
 
-  template <class Store, class Load>
-  void across_warps(std::vector<Partial>& partials, SharedScratch& scratch, Store store, Load load) {
+  // What `of_all_warps` gave for one register of the result, combined; in the same order with and without shuffles.
+  template <class Shuffle>
+  Partial combine_warps(std::vector<Partial> all, Shuffle shuffle) {
+    for (std::size_t step = 1; step < all.size(); step *= 2) {
+      for (std::size_t i = 0; i + step < all.size(); i += 2 * step) all[i] = r_.combine(all[i], all[i + step]);
+    }
+    if (all.empty()) return {};
+    for (int i = 0; i < bits_of_warp_per_lane(); ++i) all[0] = with_lane(all[0], i, shuffle);
+    return all[0];
+  }
+
+  template <class Store, class Load, class Shuffle>
+  void across_warps(std::vector<Partial>& partials, SharedScratch& scratch, Store store, Load load, Shuffle shuffle) {
     auto lists = of_all_warps(partials, scratch, store, load);
     for (std::size_t r = 0; r < partials.size(); ++r) {
-      auto& all = lists[r];
-      for (std::size_t step = 1; step < all.size(); step *= 2) {
-        for (std::size_t i = 0; i + step < all.size(); i += 2 * step) all[i] = r_.combine(all[i], all[i + step]);
-      }
-      if (!all.empty()) partials[r] = all[0];
+      partials[r] = combine_warps(std::move(lists[r]), shuffle);
     }
   }
 
  private:
+  // A lane's result combined with that of the lane whose number differs in bit i.
+  template <class Shuffle>
+  Partial with_lane(const Partial& p, int i, Shuffle shuffle) {
+    Partial other;
+    for (llvm::Value* v : p) other.push_back(shuffle(v, c_.i32(std::int64_t{1} << i)));
+    return r_.combine(p, other);
+  }
   static std::int64_t bytes_of(llvm::Type* t) {
     return t->isIntegerTy(1) ? 1 : static_cast<std::int64_t>(t->getPrimitiveSizeInBits() / 8);
   }
@@ -190,7 +214,8 @@ class AxisReducer {
   const Reduction& r_;
   const Layout result_;
   std::map<const void*, std::size_t> met_;
-  static constexpr int accumulators = 4;  // independent chains in registers, for the latency of an addition
+  static constexpr int least_bits_to_shuffle = 3;  // from eight warps on
+  static constexpr int accumulators = 4;           // independent chains in registers, for the latency of an addition
 };
 
 }  // namespace tileweave::codegen

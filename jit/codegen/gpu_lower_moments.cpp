@@ -164,17 +164,15 @@ void GpuLowering::lower_sum_with_deviations(const Op& sum, const Op& squares, co
   Regs sums;
   Moments& kept = moments_[&squares];
   for (std::size_t k = 0; k < lists.size(); ++k) {
-    std::vector<llvm::Value*> all;
+    std::vector<Reduction::Partial> all;
     for (const auto& w : lists[k]) {
-      all.push_back(w[0]);
+      all.push_back({w[0]});
       const double n = static_cast<double>(registers_of[k] << reduced_lanes);
       kept.warps.resize(lists.size());
       kept.warps[k].push_back({w[0], w[1], counts_all ? llvm::ConstantFP::get(f32, n) : w[2]});
     }
-    for (std::size_t step = 1; step < all.size(); step *= 2) {
-      for (std::size_t i = 0; i + step < all.size(); i += 2 * step) all[i] = c.b.CreateFAdd(all[i], all[i + step]);
-    }
-    sums.push_back(all.empty() ? nullptr : c.b.CreateFAdd(all[0], zero));
+    const Reduction::Partial total = reducer.combine_warps(std::move(all), across_lanes);
+    sums.push_back(total.empty() ? nullptr : c.b.CreateFAdd(total[0], zero));
   }
   for (std::size_t i = 0; i < held.size(); ++i) {
     if (held[i] != nullptr) kept.some_register[reducer.result_register(i)] = static_cast<int>(i);
@@ -216,6 +214,12 @@ void GpuLowering::lower_deviations(const Op& op, const Layout& l) {
   const Moments moments = moments_.at(&op);
   const int axis = static_cast<int>(op.attrs.get_int(ir::AttrKey::axis));
   const Value* mean = deviations(op)->operands[1];
+  Reduction r;
+  r.axis = axis;
+  r.combine = [&](const Reduction::Partial& a, const Reduction::Partial& b) {
+    return Reduction::Partial{c.b.CreateFAdd(a[0], b[0])};
+  };
+  AxisReducer reducer(c, l, r);
   Regs regs;
   for (std::size_t k = 0; k < moments.warps.size(); ++k) {
     if (moments.warps[k].empty()) {
@@ -224,7 +228,7 @@ void GpuLowering::lower_deviations(const Op& op, const Layout& l) {
     }
     llvm::Value* m = element(mean, l, moments.some_register.at(k));
     c.enter_op(op);
-    std::vector<llvm::Value*> all;
+    std::vector<Reduction::Partial> all;
     for (const auto& [sum, squares, n] : moments.warps[k]) {
       llvm::Value* inverse = nullptr;
       if (const auto* known = llvm::dyn_cast<llvm::ConstantFP>(n)) {
@@ -245,12 +249,12 @@ void GpuLowering::lower_deviations(const Op& op, const Layout& l) {
         weighted = c.b.CreateSelect(none, zero, weighted);
         apart = c.b.CreateSelect(none, zero, apart);
       }
-      all.push_back(fma(weighted, apart, squares));
+      all.push_back({fma(weighted, apart, squares)});
     }
-    for (std::size_t step = 1; step < all.size(); step *= 2) {
-      for (std::size_t i = 0; i + step < all.size(); i += 2 * step) all[i] = c.b.CreateFAdd(all[i], all[i + step]);
-    }
-    regs.push_back(all[0]);
+    const auto across_lanes = [&](llvm::Value* v, llvm::Value* other) {
+      return shuffle(v, PrimitiveId::shuffle_bfly, other);
+    };
+    regs.push_back(reducer.combine_warps(std::move(all), across_lanes)[0]);
   }
   define(op.results[0], op.results[0]->type.rank == 0 ? scalar_layout_ : l.slice(axis), regs);
 }

@@ -60,11 +60,11 @@ std::vector<std::vector<llvm::Value*>> GpuLowering::reduce_axis(const Layout& l,
                                                                 const std::vector<std::vector<llvm::Value*>>& lanes) {
   AxisReducer reducer(c, l, r);
   auto partials = reducer.in_registers(lanes);
-  reducer.across_lanes(partials,
-                       [&](llvm::Value* v, llvm::Value* mask) { return shuffle(v, PrimitiveId::shuffle_bfly, mask); });
+  const auto from_lane = [&](llvm::Value* v, llvm::Value* mask) { return shuffle(v, PrimitiveId::shuffle_bfly, mask); };
+  reducer.across_lanes(partials, from_lane);
   reducer.across_warps(
       partials, scratch_, [&](llvm::Value* at, llvm::Value* v, llvm::Value* p) { shared_store(at, v, p); },
-      [&](llvm::Value* at, llvm::Type* t) { return shared_load(at, t); });
+      [&](llvm::Value* at, llvm::Type* t) { return shared_load(at, t); }, from_lane);
   return partials;
 }
 

@@ -80,6 +80,9 @@ TEST_CASE("layer_norm and rms_norm") {
   check_layer_norm<double>(2, 33, 1e-12);
   check_layer_norm<tw::f16>(3, 100, 2e-3);
   check_layer_norm<tw::bf16>(3, 100, 2e-2);
+  check_layer_norm<float>(2, 8192, 1e-5);  // over many warps, whole and in part
+  check_layer_norm<float>(2, 5000, 1e-5);
+  check_layer_norm<tw::f16>(2, 16384, 2e-3);
   check_layer_norm<float>(1, 20000, 1e-5);  // in pieces
   const auto w = tensor<float>({4}, {1, 1, 1, 1});
   const auto x = tw::random_normal<float>(device(), {2, 3, 4}, 1);
@@ -98,6 +101,8 @@ TEST_CASE("softmax along every axis") {
   check_softmax<float>({3, 4, 5}, 1, 1e-6);
   check_softmax<float>({3, 4, 5}, -1, 1e-6);
   check_softmax<tw::f16>({4, 100}, 1, 1e-3);
+  check_softmax<float>({2, 8192}, 1, 1e-6);
+  check_softmax<float>({2, 5000}, 1, 1e-6);
   check_softmax<float>({1, 20000}, 1, 1e-6);
   // Large values do not overflow; rows of -inf in part are fine.
   const auto x = tensor<float>({1, 4}, {1000, 1000, -HUGE_VAL, -HUGE_VAL});

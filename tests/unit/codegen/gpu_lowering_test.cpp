@@ -5,6 +5,7 @@
 #include <iostream>
 #include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tileweave/jit/base/assembler.h"
@@ -158,6 +159,16 @@ TEST_CASE("a row in one warp is reduced by shuffles alone; across warps with one
   const std::string block = ptx_of(centred("f16", 1, 4096, 4));
   const int versions = count(block, R"(shfl\.sync\.bfly)") / 5;
   CHECK(count(block, R"(bar\.sync|barrier\.sync)") == versions);
+  CHECK(count(block, R"(ld\.shared)") == 4 * versions);
+  // From eight warps on a lane reads what one warp has, and shuffles bring that together.
+  for (const auto& [warps, shuffles] : {std::pair{8, 5 + 3}, {16, 5 + 4}, {32, 5 + 5}}) {
+    CAPTURE(warps);
+    const std::string wide = ptx_of(centred("f32", 1, 8192, warps));
+    const int barriers = count(wide, R"(bar\.sync|barrier\.sync)");
+    CHECK(barriers > 0);
+    CHECK(count(wide, R"(ld\.shared)") == barriers);
+    CHECK(count(wide, R"(shfl\.sync\.bfly)") == shuffles * barriers);
+  }
   // Rows go to warps of their own where there are as many.
   CHECK(count(ptx_of(centred("f32", 4, 256, 4)), R"(bar\.sync|barrier\.sync)") == 0);
 }
