@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "tileweave/jit/codegen/gpu_lowering.h"
+#include "tileweave/jit/codegen/llvm_setup.h"
 #include "tileweave/jit/ir/rewrite.h"
 
 namespace tileweave::codegen {
@@ -27,12 +28,10 @@ constexpr int registers_of_producer = 40, registers_of_consumers = 232;
 constexpr std::int64_t barrier_bytes = 1024;  // keeps the stages aligned
 constexpr int most_stages = barrier_bytes / 16;
 
+// The op, or what is inside it.
 bool writes(const Op& op) {
-  bool any = op.id == OpId::external || ir::op_info(op.id).effects == ir::Effects::writes;
-  for (const auto& r : op.regions) {
-    ir::for_each_op(
-        *r, [&](const Op& x) { any |= x.id == OpId::external || ir::op_info(x.id).effects == ir::Effects::writes; });
-  }
+  bool any = writes_memory(op);
+  for (const auto& r : op.regions) ir::for_each_op(*r, [&](const Op& x) { any |= writes_memory(x); });
   return any;
 }
 
@@ -413,13 +412,7 @@ void GpuLowering::take_tensor_maps() {
   llvm::Function* old = c.kernel;
   std::vector<llvm::Type*> types(old->getFunctionType()->params());
   types.insert(types.end(), maps_.size(), c.b.getInt64Ty());
-  auto* type = llvm::FunctionType::get(old->getReturnType(), types, false);
-  auto* kernel = llvm::Function::Create(type, old->getLinkage(), "", *c.module);
-  kernel->copyAttributesFrom(old);
-  kernel->setSubprogram(old->getSubprogram());
-  old->setSubprogram(nullptr);
-  kernel->takeName(old);
-  kernel->splice(kernel->begin(), old);
+  llvm::Function* kernel = move_to_parameters(*old, types);
   for (unsigned i = 0; i < old->arg_size(); ++i) old->getArg(i)->replaceAllUsesWith(kernel->getArg(i));
   for (std::size_t i = 0; i < maps_.size(); ++i) {
     map_addresses_[i]->replaceAllUsesWith(kernel->getArg(static_cast<unsigned>(old->arg_size() + i)));

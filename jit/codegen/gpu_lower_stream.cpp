@@ -27,10 +27,6 @@ constexpr int usual_stages = 4;
 constexpr int most_held_words = 64;                  // registers for fragments that a loop does not change
 constexpr std::int64_t most_held_bytes = 32 * 1024;  // the same in shared memory
 
-bool writes_memory(const Op& op) {
-  return op.id == OpId::external || ir::op_info(op.id).effects == ir::Effects::writes;
-}
-
 // A scalar that can be worked out for an iteration to come: pure arithmetic on the loop's index and what is outside.
 bool is_known_ahead(const Value* v, const Region& body) {
   if (v->def == nullptr) return v->region != &body || v == body.args[0];
@@ -44,6 +40,10 @@ bool is_known_ahead(const Value* v, const Region& body) {
 }
 
 }  // namespace
+
+bool writes_memory(const Op& op) {
+  return op.id == OpId::external || ir::op_info(op.id).effects == ir::Effects::writes;
+}
 
 // --- which loads
 

@@ -70,6 +70,9 @@ struct Stream {
   llvm::PHINode *slot = nullptr, *parity = nullptr;
 };
 
+// Whether the op itself, not what is inside it, may write memory (gpu_lower_stream.cpp).
+bool writes_memory(const ir::Op& op);
+
 // How many times a loop runs, as u64 (gpu_lower_control.cpp).
 llvm::Value* trip_count(GpuContext& c, llvm::Value* lo, llvm::Value* hi, llvm::Value* step);
 

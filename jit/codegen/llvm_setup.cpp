@@ -82,6 +82,17 @@ void run_passes(llvm::Module& m, llvm::TargetMachine& machine, llvm::FunctionPas
 
 }  // namespace
 
+llvm::Function* move_to_parameters(llvm::Function& old, const std::vector<llvm::Type*>& types) {
+  auto* type = llvm::FunctionType::get(old.getReturnType(), types, false);
+  auto* f = llvm::Function::Create(type, old.getLinkage(), "", *old.getParent());
+  f->copyAttributesFrom(&old);
+  f->setSubprogram(old.getSubprogram());
+  old.setSubprogram(nullptr);
+  f->takeName(&old);
+  f->splice(f->begin(), &old);
+  return f;
+}
+
 void optimize(llvm::Module& m, llvm::TargetMachine& machine, bool hoist) {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));

@@ -24,6 +24,10 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(const Target& t);
 // Gives the module the machine's triple and data layout. Do this before lowering into it.
 void set_target(llvm::Module& m, const llvm::TargetMachine& machine);
 
+// A function of these parameter types with the name, attributes, debug information and body of `old`, whose arguments
+// the caller replaces and which it then erases.
+llvm::Function* move_to_parameters(llvm::Function& old, const std::vector<llvm::Type*>& types);
+
 // SROA, EarlyCSE, InstCombine, SimplifyCFG, GVN, InstCombine, DCE: what lowered code needs and no more; the lowering
 // writes vector code itself. `hoist` adds LICM.
 void optimize(llvm::Module& m, llvm::TargetMachine& machine, bool hoist = true);

@@ -45,13 +45,7 @@ llvm::Function* take_maps_by_value(llvm::Module& m, llvm::Function* old, int cou
   const auto first = static_cast<unsigned>(old->arg_size()) - static_cast<unsigned>(count);
   std::vector<llvm::Type*> types(old->getFunctionType()->params());
   std::fill(types.begin() + first, types.end(), llvm::PointerType::getUnqual(c));
-  auto* f =
-      llvm::Function::Create(llvm::FunctionType::get(old->getReturnType(), types, false), old->getLinkage(), "", m);
-  f->copyAttributesFrom(old);
-  f->setSubprogram(old->getSubprogram());
-  old->setSubprogram(nullptr);
-  f->takeName(old);
-  f->splice(f->begin(), old);
+  llvm::Function* f = move_to_parameters(*old, types);
   llvm::IRBuilder<> b(&*f->getEntryBlock().getFirstInsertionPt());
   std::vector<llvm::Metadata*> numbers;
   for (unsigned i = 0; i < old->arg_size(); ++i) {

@@ -58,30 +58,24 @@ V gelu_bf16(const V& x) {
 // gelu' = g below zero and 1 - g above, g = Phi(-t) - t phi(t) = (r - t) 2^p(-t) with t = |x| and g's root r in two
 // parts: relative accuracy in the tail and around the root. Scaled as gelu_bf16, so that the smallest numbers are kept.
 // Coefficients of p: least maximum error over the range, by reweighted least squares.
-template <class V>
-V gelu_derivative_of(const V& x, const V& minus_t, const V& p) {
+template <class V, class... C>
+V gelu_derivative(const V& x, C... coefficients) {
   using A = Approx<V>;
-  const V from_root = (minus_t + A::constant(x, 0x1.80ead2p-1)) + A::constant(x, -0x1.a03fd4p-27);
-  const V g = from_root * A::ex2_ftz(p) * A::constant(x, 0x1p-24);
+  const V n = A::greater(A::abs(x) * A::constant(x, -1.0), A::constant(x, -14.1));  // -t; NaN stays
+  const V from_root = (n + A::constant(x, 0x1.80ead2p-1)) + A::constant(x, -0x1.a03fd4p-27);
+  const V g = from_root * A::ex2_ftz(polynomial_down(n, coefficients...)) * A::constant(x, 0x1p-24);
   return A::choose_below(x, A::constant(x, 0.0), g, A::fma(g, A::constant(x, -1.0), A::constant(x, 1.0)));
 }
 template <class V>
 V gelu_derivative_f16(const V& x) {
-  using A = Approx<V>;
-  const V n = A::greater(A::abs(x) * A::constant(x, -1.0), A::constant(x, -14.1));  // NaN stays
-  return gelu_derivative_of(x, n,
-                            polynomial_down(n, 3.452534957e-10, 2.714815870e-08, 9.320994521e-07, 1.840497784e-05,
-                                            2.321703160e-04, 1.972577857e-03, 1.166912494e-02, 4.951395267e-02,
-                                            -5.651005188e-01, 3.817883388e-01, 24 - 5.884772919e-01));
+  return gelu_derivative(x, 3.452534957e-10, 2.714815870e-08, 9.320994521e-07, 1.840497784e-05, 2.321703160e-04,
+                         1.972577857e-03, 1.166912494e-02, 4.951395267e-02, -5.651005188e-01, 3.817883388e-01,
+                         24 - 5.884772919e-01);
 }
 template <class V>
 V gelu_derivative_bf16(const V& x) {
-  using A = Approx<V>;
-  const V n = A::greater(A::abs(x) * A::constant(x, -1.0), A::constant(x, -14.1));
-  return gelu_derivative_of(
-      x, n,
-      polynomial_down(n, 2.900062618e-08, 1.842393920e-06, 4.935670427e-05, 7.289892554e-04, 6.543901367e-03,
-                      3.745425585e-02, -5.793940206e-01, 3.752942593e-01, 24 - 5.889555531e-01));
+  return gelu_derivative(x, 2.900062618e-08, 1.842393920e-06, 4.935670427e-05, 7.289892554e-04, 6.543901367e-03,
+                         3.745425585e-02, -5.793940206e-01, 3.752942593e-01, 24 - 5.889555531e-01);
 }
 
 // 1 / (1 + 2^z).
